@@ -1,14 +1,14 @@
 //! The documents of an index: one for each chartset.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chart_index_domain::search::IndexedChartset;
-use chart_index_domain::{Chartset, ChartsetId, KeyCount, SourceKind};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, SourceKind, text};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::sort_keys::SortKeys;
-use crate::{chart_values, creator_codes, word_codes};
+use crate::{chart_values, creator_codes, sort_keys, word_codes};
 
 pub(crate) const PRIMARY_KEY: &str = "id";
 /// The attribute with the list item.
@@ -19,6 +19,8 @@ pub(crate) const RATINGS: &str = "ratings";
 /// The attributes that free text is searched in, the most relevant first.
 pub(crate) const SEARCHABLE: [&str; 6] =
     ["titleWords", "romanisedWords", "artistWords", "creatorWords", "tagWords", CODED_WORDS];
+/// The attribute with the folded tags, by which chartsets are excluded.
+pub(crate) const TAG_KEYS: &str = "tagKeys";
 /// The attribute with the words that are not Latin. Typos are not tolerated in it.
 pub(crate) const CODED_WORDS: &str = "codedWords";
 
@@ -50,6 +52,7 @@ pub(crate) struct ChartsetDocument<'a> {
     #[serde(flatten)]
     sort_keys: SortKeys,
     creator_codes: Vec<String>,
+    tag_keys: BTreeSet<String>,
     title_words: String,
     romanised_words: Vec<String>,
     artist_words: String,
@@ -81,6 +84,7 @@ impl<'a> ChartsetDocument<'a> {
             updated_at_ms: indexed.updated_at_ms,
             sort_keys: SortKeys::new(indexed),
             creator_codes: creator_codes::codes(&set.creator),
+            tag_keys: keywords.tags.iter().map(|tag| sort_keys::tag_key(&text::sort_key(tag))).collect(),
             title_words: word_codes::latin_words(&set.title),
             romanised_words: latin_words(&keywords.romanised_names),
             artist_words: word_codes::latin_words(&set.artist),
@@ -147,20 +151,25 @@ pub(crate) mod tests {
     #[test]
     fn document_has_every_attribute_that_searches_use() {
         let document = serde_json::to_value(ChartsetDocument::new(&indexed(1, "a"))).unwrap();
-        let sortable = crate::sort_keys::sortable_attributes().into_iter();
-        for attribute in sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes"]) {
+        let sortable = sort_keys::sortable_attributes().into_iter();
+        for attribute in sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes", TAG_KEYS]) {
             assert!(document.get(attribute).is_some(), "{attribute}");
         }
+    }
+
+    fn with_every_attribute() -> IndexedChartset {
+        let mut indexed = indexed(1, "宙 Sora");
+        let reference = SourceRef::from_number(5).unwrap();
+        indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
+        indexed.keywords.romanised_names = vec!["Sora".into()];
+        indexed
     }
 
     /// A change of the document, and so a change of the list item or of the folding, requires a new [`FORMAT`]:
     /// nodes are then rebuilt, and no page mixes two formats.
     #[test]
     fn format_matches_this_document() {
-        let mut indexed = indexed(1, "宙 Sora");
-        let reference = SourceRef::from_number(5).unwrap();
-        indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
-        indexed.keywords.romanised_names = vec!["Sora".into()];
+        let indexed = with_every_attribute();
         assert_eq!((FORMAT, FOLDING_VERSION), (5, 1));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
@@ -213,10 +222,24 @@ pub(crate) mod tests {
           "length7": 133039,
           "lengthMaxMs": 90000,
           "lengthMinMs": 60000,
+          "notes10": 1057968,
+          "notes3": 8265,
+          "notes7": 132246,
+          "notesMax": 1200,
+          "rating3": 8256,
+          "rating7": 132099,
+          "ratingMax": 527,
+          "ratings": [
+            311,
+            527
+          ],
           "romanisedWords": [
             "sora"
           ],
           "sourceKind": "betaPack",
+          "tagKeys": [
+            "x746167"
+          ],
           "tagWords": [
             "tag"
           ],
@@ -232,7 +255,17 @@ pub(crate) mod tests {
           "updated24": 101327,
           "updated30": 1583,
           "updated36": 24,
-          "updatedAtMs": 1700000000000
+          "updatedAtMs": 1700000000000,
+          "values4": [
+            311.0,
+            527.0,
+            8589934604.5,
+            17179869204.0,
+            25769804576.0,
+            25769804976.0,
+            34359738378.0,
+            77309411388.0
+          ]
         }
         "#);
     }

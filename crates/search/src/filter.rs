@@ -4,8 +4,9 @@ use std::fmt::{self, Write as _};
 
 use chart_index_domain::search::{Bounds, SearchQuery};
 
+use crate::document::TAG_KEYS;
 use crate::page_search::UnsupportedQuery;
-use crate::{chart_values, creator_codes};
+use crate::{chart_values, creator_codes, sort_keys};
 
 /// A condition on the documents of an index. Attributes are constants; values may contain any text.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +31,8 @@ pub(crate) enum Filter {
         attribute: &'static str,
         value: String,
     },
+    /// The condition is not met.
+    Not(Box<Filter>),
     /// A substring, folded likewise. Requires the feature `containsFilter`.
     Contains {
         attribute: &'static str,
@@ -59,6 +62,12 @@ impl Filter {
             let part = creator_codes::part_code(creator).ok_or(UnsupportedQuery::CreatorTooLong)?;
             all.push(Self::Contains { attribute: "creatorCodes", part });
         }
+        for part in &query.excluded_creators {
+            let part = creator_codes::part_code(part).ok_or(UnsupportedQuery::CreatorTooLong)?;
+            all.push(Self::Not(Box::new(Self::Contains { attribute: "creatorCodes", part })));
+        }
+        let excluded = query.excluded_tags.iter().map(|tag| sort_keys::tag_key(tag));
+        all.extend(excluded.map(|value| Self::Not(Box::new(Self::Equals { attribute: TAG_KEYS, value }))));
         all.extend(overlap("bpmMin", "bpmMax", query.bpm));
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
         all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));
@@ -101,6 +110,10 @@ impl fmt::Display for Filter {
             }
             Self::Range { attribute, from, to } => write!(f, "{attribute} {from} TO {to}"),
             Self::Equals { attribute, value } => write!(f, "{attribute} = {}", Quoted(value)),
+            Self::Not(filter) => {
+                f.write_str("NOT ")?;
+                join(f, std::slice::from_ref(&**filter), "")
+            }
             Self::Contains { attribute, part } => write!(f, "{attribute} CONTAINS {}", Quoted(part)),
         }
     }
@@ -156,6 +169,11 @@ mod tests {
             (SearchQuery { keys: keys(&[7, 4]), ..query() }, r#"(keys = "4" OR keys = "7")"#),
             (SearchQuery { source: Some(SourceKind::BetaPack), ..query() }, r#"sourceKind = "betaPack""#),
             (SearchQuery { creator: Some("A\"".into()), ..query() }, r#"creatorCodes CONTAINS "m1i2""#),
+            (
+                SearchQuery { excluded_creators: vec!["a\"".into(), "b".into()], ..query() },
+                r#"NOT creatorCodes CONTAINS "m1i2" AND NOT creatorCodes CONTAINS "m2""#,
+            ),
+            (SearchQuery { excluded_tags: vec!["12".into()], ..query() }, r#"NOT tagKeys = "x3132""#),
             (SearchQuery { bpm: range(Some(180.5), None), ..query() }, "bpmMax >= 180.5"),
             (SearchQuery { bpm: range(Some(1.0), Some(2.0)), ..query() }, "bpmMax >= 1 AND bpmMin <= 2"),
             (SearchQuery { length_ms: range(None, Some(90_000.0)), ..query() }, "lengthMinMs <= 90000"),
@@ -170,6 +188,7 @@ mod tests {
         let is = |value: &str| Filter::Equals { attribute: "a", value: value.into() };
         let nested = Filter::Or(vec![Filter::And(vec![is("1"), is("2")]), is("3")]);
         assert_eq!(nested.to_string(), r#"(a = "1" AND a = "2") OR a = "3""#);
+        assert_eq!(Filter::Not(Box::new(Filter::Or(vec![is("1")]))).to_string(), r#"NOT (a = "1")"#);
     }
 
     #[test]

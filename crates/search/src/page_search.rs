@@ -172,7 +172,7 @@ impl<'a> PageSearch<'a> {
 
     /// Whether it requires the feature `containsFilter`.
     pub(crate) const fn needs_contains_filter(&self) -> bool {
-        self.query.creator.is_some()
+        self.query.creator.is_some() || !self.query.excluded_creators.is_empty()
     }
 
     /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or

@@ -131,12 +131,21 @@ impl SortKeys {
     }
 }
 
-/// Up to `bytes` bytes of a name in hexadecimal digits. They begin with a letter, so that Meilisearch never
-/// parses them as a number.
+/// Up to `bytes` bytes of a name in hexadecimal digits.
 fn name_key(name: &str, bytes: usize) -> SortKey {
+    SortKey::Digits(digits(&name.as_bytes()[..bytes.min(name.len())]))
+}
+
+/// A tag that is folded as [`text::sort_key`], by which chartsets are excluded: it is compared exactly.
+pub(crate) fn tag_key(tag: &str) -> String {
+    digits(tag.as_bytes())
+}
+
+/// Hexadecimal digits after a letter, so that Meilisearch never parses them as a number.
+fn digits(bytes: &[u8]) -> String {
     let mut digits = String::from("x");
-    hex::push(&mut digits, &name.as_bytes()[..bytes.min(name.len())]);
-    SortKey::Digits(digits)
+    hex::push(&mut digits, bytes);
+    digits
 }
 
 /// The exponent and the first bits of the mantissa. The bit patterns of non-negative numbers are in the order

@@ -179,7 +179,8 @@ impl TypedQuery {
     }
 
     fn exclude(&mut self, filter: &Filter<'_>) -> Result<(), Reason> {
-        let value = values::text(filter.operator, filter.value);
+        // Without quotes, so that every exclusion can be typed again.
+        let value = values::text(filter.operator, filter.value).filter(|value| !value.contains('"'));
         let (excluded, folded) = match (filter.name, value) {
             (Name::Tag, Some(tag)) => (&mut self.excluded_tags, text::sort_key(tag)),
             (Name::Creator, Some(part)) => (&mut self.excluded_creators, text::fold_case(part)),

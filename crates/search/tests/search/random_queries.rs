@@ -37,6 +37,10 @@ pub(crate) struct RandomQuery {
     pub(crate) keys: Vec<KeyCount>,
     pub(crate) source: Option<SourceKind>,
     pub(crate) creator: Option<String>,
+    /// Whole tags, without `"`.
+    pub(crate) excluded_tags: Vec<String>,
+    /// Parts of names, without `"`.
+    pub(crate) excluded_creators: Vec<String>,
     /// In thousandths of a beat per minute.
     pub(crate) bpm: Range,
     /// In milliseconds.
@@ -72,7 +76,12 @@ impl RandomQuery {
         let mut add = |name: &str, value: Option<String>| {
             pairs.extend(value.map(|value| format!("{name}={}", percent_encoded(&value))));
         };
-        add("q", self.text.clone());
+        let exclusions = self.exclusions();
+        match &self.text {
+            Some(text) if !exclusions.is_empty() => add("query", Some(format!("\"{text}\"{exclusions}"))),
+            None if !exclusions.is_empty() => add("query", Some(exclusions)),
+            text => add("q", text.clone()),
+        }
         let keys: Vec<String> = self.keys.iter().map(|keys| keys.get().to_string()).collect();
         add("keys", (!keys.is_empty()).then(|| keys.join(",")));
         add("source", self.source.map(|source| source.as_str().to_owned()));
@@ -103,6 +112,12 @@ impl RandomQuery {
         pairs.join("&")
     }
 
+    /// The filters that only a typed query has.
+    fn exclusions(&self) -> String {
+        let tags = self.excluded_tags.iter().map(|tag| format!(" -tag:\"{tag}\""));
+        tags.chain(self.excluded_creators.iter().map(|part| format!(" -creator:\"{part}\""))).collect()
+    }
+
     /// The query of the engines, parsed from the query string.
     pub(crate) fn parsed(&self) -> SearchQuery {
         let query_string = self.query_string();
@@ -127,7 +142,13 @@ fn decimal(thousandths: u64) -> String {
 /// A random query that is likely to find something in the catalogue.
 pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuery {
     let sets = u32::try_from(entries.len()).unwrap();
-    let text = random.one_in(3).then(|| text(random));
+    let mut text = random.one_in(3).then(|| text(random));
+    let (excluded_tags, excluded_creators) =
+        if random.one_in(5) { exclusions(entries, random) } else { Default::default() };
+    if !(excluded_tags.is_empty() && excluded_creators.is_empty()) {
+        // In a typed query it is quoted.
+        text = text.map(|text| text.replace('"', ""));
+    }
     let size = if random.one_in(2) { PageRequest::MAX_SIZE } else { 1 + random.below(60) };
     let number = match random.below(4) {
         0 => 1 + random.below(sets / size + 2),
@@ -150,6 +171,8 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
             .collect(),
         source: random.one_in(4).then(|| *random.pick(&[SourceKind::AlphaSet, SourceKind::BetaPack])),
         creator: random.one_in(5).then(|| creator(random)),
+        excluded_tags,
+        excluded_creators,
         bpm: range(random, |random| {
             let set = &random.pick(entries).indexed.chartset;
             thousandths(*random.pick(&[set.bpm_min, set.bpm_max]))
@@ -184,6 +207,18 @@ fn text(random: &mut Random) -> String {
 fn creator(random: &mut Random) -> String {
     let name = if random.one_in(2) { *random.pick(&CREATORS) } else { *random.pick(&WORDS) };
     name.trim().to_owned()
+}
+
+/// Up to three tags, most of them of the catalogue, and up to two parts of creators' names.
+fn exclusions(entries: &[Entry], random: &mut Random) -> (Vec<String>, Vec<String>) {
+    let tag = |random: &mut Random| {
+        let tags = &random.pick(entries).indexed.keywords.tags;
+        if tags.is_empty() { phrase(random, 1) } else { random.pick(tags).clone() }
+    };
+    let tags: Vec<String> = (0..random.below(4)).map(|_| tag(random)).collect();
+    let creators: Vec<String> = (0..random.below(3)).map(|_| creator(random)).collect();
+    let typed = |values: Vec<String>| values.into_iter().filter(|value| !value.contains('"')).collect();
+    (typed(tags), typed(creators))
 }
 
 /// A range of a number of one chart. It is rare, since Meilisearch does not support two of them.

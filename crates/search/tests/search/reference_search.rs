@@ -52,11 +52,17 @@ fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {
     (query.keys.is_empty() || query.keys.iter().any(|keys| set.keys.contains(keys)))
         && query.source.is_none_or(|kind| set.source.as_ref().is_some_and(|source| source.kind == kind))
         && query.creator.as_ref().is_none_or(|part| creator.contains(&text::fold_case(part)))
+        && !query.excluded_creators.iter().any(|part| creator.contains(&text::fold_case(part)))
+        && !query.excluded_tags.iter().any(|tag| has_tag(indexed, tag))
         && overlaps(query.bpm, thousandths(set.bpm_min), thousandths(set.bpm_max))
         && overlaps(query.length_ms, set.length_min_ms.into(), set.length_max_ms.into())
         && query.density_min.is_none_or(|density| thousandths(set.density_max) >= density)
         && (!has_chart_condition(query) || indexed.charts.iter().any(|chart| matches_chart(chart, query)))
         && query.text.as_ref().is_none_or(|text| matches_text(indexed, text))
+}
+
+fn has_tag(indexed: &IndexedChartset, tag: &str) -> bool {
+    indexed.keywords.tags.iter().any(|other| text::fold(other) == text::fold(tag))
 }
 
 /// Whether one chart has to meet conditions together.

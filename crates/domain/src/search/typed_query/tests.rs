@@ -113,6 +113,7 @@ fn malformed_filters_are_text_with_a_hint() {
         ("tag:anime", "tag:anime", "an exclusion only"),
         ("-tag:", "-tag:", "accepts a name"),
         ("-tag>a", "-tag>a", "accepts a name"),
+        ("-tag:a\"b", "-tag:a\"b", "accepts a name"),
         ("-keys=4", "-keys=4", "only tags and creators are excluded"),
         ("stream=50", "stream=50", "percentages from 1 to 100"),
         ("stream<50", "stream<50", "percentages from 1 to 100"),

@@ -107,6 +107,13 @@ async fn filters_match_the_expected_chartsets() {
         ("lengthMin=60&lengthMax=60", "banana Éclair 宙の旋律"),
         ("densityMin=8", "apple"),
         ("densityMin=8.001", ""),
+        ("query=ban", "banana"),
+        ("query=keys%3D7+bpm%3E199.999", "Éclair"),
+        ("query=bpm%3E200", ""),
+        ("query=keys:4+length%3C1:00", "cherry"),
+        ("query=-creator:alice+-tag:STREAM", "apple cherry"),
+        ("query=-creator:ali&source=alphaSet&query=", "宙の旋律"),
+        ("query=%22keys:4%22", ""),
     ] {
         let titles = index.titles(&format!("sort=title&{query}")).await.join(" ");
         assert_eq!(titles, expected, "{query}");
@@ -265,12 +272,27 @@ async fn invalid_parameter_is_named() {
         ("after=start&page=1", "after"),
         ("after=start&after=start", "after"),
         ("q=%00", "q"),
+        ("q=a&query=a", "q"),
+        ("query=keys:4&keys=4", "keys"),
         (&long, "q"),
     ] {
         let response = index.get(&format!("/api/chartsets?{query}")).await;
         assert_eq!(response.status, 400, "{query}");
         assert_eq!(response.json()["parameter"], parameter, "{query}");
         assert_eq!(response.header("cache-control"), "no-store");
+    }
+}
+
+/// A malformed filter is text, and `hints` names it (docs/api.md, "Chartset list").
+#[tokio::test]
+async fn malformed_filter_is_text_with_a_hint() {
+    let index = Index::new(catalogue()).await;
+    let list = index.list("query=cherry+keys%3D9").await;
+    assert_eq!((&list["total"], list["hints"].as_array().unwrap().len()), (&0.into(), 1));
+    assert_eq!(list["hints"][0]["token"], "keys=9");
+    assert!(list["hints"][0]["reason"].as_str().unwrap().contains("4 to 7"));
+    for query in ["q=cherry+keys%3D9", "query=cherry+keys%3D4", "query=re:zero"] {
+        assert!(index.list(query).await.get("hints").is_none(), "{query}");
     }
 }
 

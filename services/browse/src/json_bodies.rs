@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chart_index_domain::search::{ChartsetPage, ListItem, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Hint, ListItem, SearchQuery};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
 use chart_index_http::Include;
 use serde::Serialize;
@@ -21,10 +21,27 @@ pub(crate) struct ListBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
     next_after: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, nullable = false, extensions(("x-extension" = json!(true))))]
+    hints: Vec<HintBody<'a>>,
+}
+
+/// A part of `query` that was searched for as text, although it looks like a filter.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QueryHint)]
+struct HintBody<'a> {
+    token: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> From<&'a Hint> for HintBody<'a> {
+    fn from(Hint { token, reason }: &'a Hint) -> Self {
+        Self { token, reason }
+    }
 }
 
 impl<'a> ListBody<'a> {
-    pub(crate) fn new(page: &'a ChartsetPage, query: &SearchQuery) -> Self {
+    pub(crate) fn new(page: &'a ChartsetPage, query: &'a SearchQuery) -> Self {
         let next = page.next.as_ref().filter(|_| query.after.is_some());
         Self {
             items: &page.items,
@@ -32,6 +49,7 @@ impl<'a> ListBody<'a> {
             page: query.page.number(),
             per_page: query.page.size(),
             next_after: next.map(|position| query.cursor_after(position)),
+            hints: query.hints.iter().map(HintBody::from).collect(),
         }
     }
 
@@ -42,8 +60,14 @@ impl<'a> ListBody<'a> {
         const COMMA: usize = 1;
         /// `,"nextAfter":"…"`.
         const NEXT: usize = 15;
+        /// `,"hints":[]`.
+        const HINTS: usize = 11;
+        /// `{"token":"…","reason":"…"},`
+        const HINT: usize = 26;
         let next = self.next_after.as_ref().map_or(0, |cursor| NEXT + cursor.len());
-        ENVELOPE + next + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
+        let hints = self.hints.iter().map(|hint| HINT + hint.token.len() + hint.reason.len());
+        let hints = if self.hints.is_empty() { 0 } else { HINTS + hints.sum::<usize>() };
+        ENVELOPE + next + hints + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
     }
 }
 
@@ -119,19 +143,45 @@ mod tests {
             format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
         let next = Some(ListPosition { value: SortValue::Integer(7), id: detail().chartset.id });
         let page = ChartsetPage { items: vec![one, other], total: 62, next, position: None };
-        let body = ListBody::new(&page, &query("page=2&perPage=500"));
+        let list = query("page=2&perPage=500");
+        let body = ListBody::new(&page, &list);
         assert_eq!(serde_json::to_string(&body).unwrap(), expected);
         assert!((expected.len()..expected.len() + 96).contains(&body.capacity()));
         let longest = ChartsetPage { items: Vec::new(), total: u64::MAX, ..page };
-        let body = ListBody::new(&longest, &query("page=99999999999&perPage=60"));
+        let list = query("page=99999999999&perPage=60");
+        let body = ListBody::new(&longest, &list);
         assert!(serde_json::to_string(&body).unwrap().len() <= body.capacity());
-        let body = ListBody::new(&longest, &query("after=start"));
+        let list = query("after=start");
+        let body = ListBody::new(&longest, &list);
         let json = serde_json::to_string(&body).unwrap();
         assert!(
             json.ends_with(r#","page":1,"perPage":30,"nextAfter":"AQABAAAAAqGhoaGhoaGhAAAAAAAAAAc"}"#),
             "{json}"
         );
         assert!(json.len() <= body.capacity());
+    }
+
+    #[test]
+    fn hints_are_only_in_lists_that_have_some() {
+        let page = ChartsetPage { items: Vec::new(), total: 0, next: None, position: None };
+        let list = query("query=keys%3D9+a");
+        let body = ListBody::new(&page, &list);
+        let json = serde_json::to_string(&body).unwrap();
+        assert!(json.len() <= body.capacity(), "{json}");
+        insta::assert_snapshot!(pretty(&body), @r#"
+        {
+          "items": [],
+          "total": 0,
+          "page": 1,
+          "perPage": 30,
+          "hints": [
+            {
+              "token": "keys=9",
+              "reason": "accepts key counts from 4 to 7, as in keys=4,7 or keys>=6"
+            }
+          ]
+        }
+        "#);
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl IntoParams for ListParameters {
         let sort = choice(Sort::ALL.map(Sort::as_str)).default(Some(json!(Sort::default().as_str())));
         let parameters = [
             query("q", text()),
+            query("query", text()).extensions(Some(extension())),
             keys,
             query("source", choice(kinds)),
             query("set", reference()).extensions(Some(extension())),

@@ -22,8 +22,8 @@ pub struct SearchQuery {
     pub published_in: Option<PublicSource>,
     /// Part of the creator's name, case-insensitive. Trimmed, never empty.
     pub creator: Option<String>,
-    /// Chartsets without a tag that is equal to one of these, both as [`text::sort_key`]. Distinct, ascending, at
-    /// most [`MAX_EXCLUSIONS`](super::MAX_EXCLUSIONS).
+    /// Chartsets without a tag that is equal to one of these, both as [`text::sort_key`]. Distinct, ascending,
+    /// at most [`MAX_EXCLUSIONS`](super::MAX_EXCLUSIONS).
     pub excluded_tags: Vec<String>,
     /// Chartsets whose creator's name has none of these parts, case-folded ([`text::fold_case`]). Distinct,
     /// ascending, at most [`MAX_EXCLUSIONS`](super::MAX_EXCLUSIONS).
@@ -49,7 +49,8 @@ pub struct SearchQuery {
     pub page: PageRequest,
     /// Where the page begins, instead of its number.
     pub after: Option<After>,
-    /// The parts of the parameter `query` that are text, although they look like filters. Responses repeat them.
+    /// The parts of the parameter `query` that are text, although they look like filters. Responses repeat
+    /// them.
     pub hints: Vec<Hint>,
 }
 

@@ -1,4 +1,5 @@
-//! Parses the parameter `query` of the chartset list: words and filters in one text (docs/api.md, "Typed query").
+//! Parses the parameter `query` of the chartset list: words and filters in one text (docs/api.md, "Chartset
+//! list").
 
 mod tokens;
 mod values;
@@ -202,6 +203,37 @@ impl TypedQuery {
         }
         self.keys = both;
         Ok(())
+    }
+}
+
+impl SearchQuery {
+    /// The text of a parameter `query` with the text, the exclusions and the hints of this query: what no other
+    /// parameter has. `None` if the text alone is a `q`.
+    #[must_use]
+    pub fn typed_query(&self) -> Option<String> {
+        let exclusions = self.exclusions();
+        if exclusions.is_empty() && self.hints.is_empty() {
+            return None;
+        }
+        let text = self.text.as_deref().unwrap_or_default();
+        if text.contains('"') {
+            // A quote that is not closed must not precede others.
+            return Some(format!("{exclusions} {text}").trim().to_owned());
+        }
+        let typed = format!("{text} {exclusions}").trim().to_owned();
+        let read = TypedQuery::parse(&typed);
+        let reads_back = read.text == self.text && read.hints == self.hints;
+        Some(if reads_back { typed } else { format!("\"{text}\" {exclusions}").trim().to_owned() })
+    }
+
+    fn exclusions(&self) -> String {
+        let typed = |name: &str, value: &str| {
+            let quote = if value.is_empty() || value.contains(char::is_whitespace) { "\"" } else { "" };
+            format!("-{name}:{quote}{value}{quote}")
+        };
+        let tags = self.excluded_tags.iter().map(|tag| typed("tag", tag));
+        let creators = self.excluded_creators.iter().map(|part| typed("creator", part));
+        tags.chain(creators).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -181,6 +181,32 @@ fn filter_that_is_given_twice_is_an_error() {
     assert_eq!(parse_query_string(&long).unwrap_err().parameter, "query");
 }
 
+#[test]
+fn text_and_exclusions_are_typed_again() {
+    for (query, typed) in [
+        ("a keys=4 rating>5", None),
+        ("\"keys=4\"", None),
+        ("a -tag:B keys=4 \"b  c\"", Some("\"a b  c\" -tag:b")),
+        ("-creator:\"X y\" a -tag:b", Some("a -tag:b -creator:\"x y\"")),
+        ("-tag:a", Some("-tag:a")),
+        ("\"keys=4\" -tag:a", Some("\"keys=4\" -tag:a")),
+        ("keys=9 a", Some("keys=9 a")),
+        ("-tag:\"a b\" \"c", Some("-tag:\"a b\" \"c")),
+    ] {
+        let mut search = SearchQuery::default();
+        let mut parsed = TypedQuery::parse(query);
+        search.text = parsed.text.take();
+        parsed.add_to(&mut search).unwrap();
+        assert_eq!(search.typed_query().as_deref(), typed, "{query}");
+        if let Some(typed) = typed {
+            let again = TypedQuery::parse(typed);
+            assert_eq!((again.text, again.hints), (search.text, search.hints), "{query}");
+            assert!(again.excluded_tags.into_iter().eq(search.excluded_tags), "{query}");
+            assert!(again.excluded_creators.into_iter().eq(search.excluded_creators), "{query}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_parsed(

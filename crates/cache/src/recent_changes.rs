@@ -66,12 +66,13 @@ impl RecentChanges {
         if is_late && changes.origin != Some(poll.position.origin) {
             return;
         }
-        changes.apply(&poll);
+        let oldest_pending = poll.oldest_pending;
+        changes.apply(poll);
         // In this order, and read in the opposite one: the confirmation applies to the new version only.
         self.current.store(changes.version.bits(), Ordering::Release);
         if !is_late {
             changes.last_poll_ms = began_ms;
-            let is_confirmed = poll.oldest_pending.is_none_or(|age| age <= MAX_PENDING);
+            let is_confirmed = oldest_pending.is_none_or(|age| age <= MAX_PENDING);
             let until_ms = began_ms + u64::try_from(MAX_SILENCE.as_millis()).unwrap_or(0);
             self.confirmed_until_ms.store(if is_confirmed { until_ms } else { 0 }, Ordering::Release);
         }
@@ -202,8 +203,8 @@ impl LastChange {
 const HALF: usize = 65_536;
 
 impl Changes {
-    fn apply(&mut self, poll: &CataloguePoll) {
-        let CataloguePoll { position, complete_after, .. } = *poll;
+    fn apply(&mut self, poll: CataloguePoll) {
+        let CataloguePoll { position, complete_after, last_removal, changes, .. } = poll;
         let is_known_origin = self.origin == Some(position.origin);
         if !is_known_origin {
             *self = Self { origin: Some(position.origin), version: self.version, ..Self::default() };
@@ -211,13 +212,13 @@ impl Changes {
         if !is_known_origin || complete_after > self.version.sequence() {
             self.floor = complete_after.min(position.sequence);
         }
-        self.last_removal = self.last_removal.max(poll.last_removal);
+        self.last_removal = self.last_removal.max(last_removal);
         self.version = if is_known_origin {
             self.version.max(self.version.at(position.sequence))
         } else {
             self.version.at_next_origin(position.sequence)
         };
-        for &CatalogueChange { sequence, entity, last_removal } in &poll.changes {
+        for CatalogueChange { sequence, entity, last_removal } in changes {
             self.insert(name_of(entity), LastChange { change: sequence, removal: last_removal });
         }
     }

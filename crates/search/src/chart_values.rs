@@ -12,7 +12,7 @@ use chart_index_domain::search::{Bounds, ChartConditions, ChartValue, Filterable
 use chart_index_domain::{KeyCount, Pattern};
 
 use crate::filter::Filter;
-use crate::page_search::UnsupportedQuery;
+use crate::unsupported_query::UnsupportedQuery;
 
 /// The attributes, by key count from 4.
 pub(crate) const ATTRIBUTES: [&str; 4] = ["values4", "values5", "values6", "values7"];

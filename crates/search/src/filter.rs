@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use chart_index_domain::search::{Bounds, SearchQuery};
 
 use crate::document::TAG_KEYS;
-use crate::page_search::UnsupportedQuery;
+use crate::unsupported_query::UnsupportedQuery;
 use crate::{chart_values, creator_codes, sort_keys};
 
 /// A condition on the documents of an index. Attributes are constants; values may contain any text.

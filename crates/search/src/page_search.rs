@@ -33,6 +33,7 @@ use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
 use crate::sort_keys::{self, Key, ReadFrom, SortPosition};
 use crate::transport::Transport;
+use crate::unsupported_query::UnsupportedQuery;
 use crate::{SearchError, Target, word_codes};
 
 const OPERATION: &str = "search chartsets";
@@ -79,32 +80,6 @@ impl Window {
             }
         };
     }
-}
-
-/// A query that Meilisearch cannot run exactly. The PostgreSQL engine can; the nodes are healthy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnsupportedQuery {
-    /// The text has more than ten words.
-    #[error("Meilisearch searches for at most ten words")]
-    TooManyWords,
-    /// The part of a creator's name has more than 117 bytes.
-    #[error("part of a creator's name too long for Meilisearch")]
-    CreatorTooLong,
-    /// The query sorts by relevance with the worst match first.
-    #[error("Meilisearch cannot sort by ascending relevance")]
-    AscendingRelevance,
-    /// The page begins after a cursor: Meilisearch cannot compare positions (decision 0069).
-    #[error("Meilisearch cannot continue a list after a cursor")]
-    Cursor,
-    /// One chart has to meet several conditions: documents do not say which numbers are of the same chart.
-    #[error("Meilisearch cannot apply several conditions to one chart")]
-    SeveralChartConditions,
-    /// The query names a set or a pack, which documents do not have.
-    #[error("Meilisearch does not know the ids of sets and packs")]
-    PublishedIn,
-    /// The query has part of a creator's name, and no usable node has the feature `containsFilter` on.
-    #[error("no node has the experimental feature containsFilter on")]
-    ContainsFilterOff,
 }
 
 /// The response to a request: the results of its searches, in their order. The SDK's own type parses every hit

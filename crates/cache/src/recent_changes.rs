@@ -364,8 +364,8 @@ mod tests {
         let of = |key: CacheKey| changes.currency(&key, version, now_after(Duration::ZERO));
         assert_eq!(of(CacheKey::list(b"")), Currency::Unknown);
         let removal = CatalogueChange { sequence: 1_001, entity: chart(1), last_removal: 1_001 };
-        let (position, changed) = (position(Origin(2), 1_001), vec![removal]);
-        let found = CataloguePoll { position, last_removal: 1_001, changes: changed, ..restarted };
+        let position = position(Origin(2), 1_001);
+        let found = CataloguePoll { position, last_removal: 1_001, changes: vec![removal], ..restarted };
         changes.apply(found, Instant::now());
         assert_eq!(of(CacheKey::list(b"")), Currency::Removed);
         assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Unknown]);

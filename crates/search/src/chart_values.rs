@@ -7,11 +7,11 @@
 //! not supported.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use chart_index_domain::search::{Bounds, ChartConditions, ChartValue, FilterableChart, KeySet};
 use chart_index_domain::{KeyCount, Pattern};
 
-use crate::filter::Filter;
 use crate::unsupported_query::UnsupportedQuery;
 
 /// The attributes, by key count from 4.
@@ -39,21 +39,38 @@ pub(crate) fn attributes(charts: &[FilterableChart]) -> BTreeMap<&'static str, V
     attributes
 }
 
-/// The filter for charts that meet these conditions; `None` if all chartsets with one of the key counts match.
-pub(crate) fn filter(conditions: &ChartConditions) -> Result<Option<Filter>, UnsupportedQuery> {
+/// The numbers of an attribute from one to another, both included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Range {
+    attribute: &'static str,
+    from: f64,
+    to: f64,
+}
+
+/// In the syntax of Meilisearch.
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { attribute, from, to } = self;
+        write!(f, "{attribute} {from} TO {to}")
+    }
+}
+
+/// The ranges in one of which a chartset has a number if one of its charts meets these conditions. Empty if all
+/// chartsets with one of the key counts match.
+pub(crate) fn ranges(conditions: &ChartConditions) -> Result<Vec<Range>, UnsupportedQuery> {
     let ChartConditions { keys, values, bpm, length_ms } = conditions;
     match (&values[..], bpm.is_unbounded() && length_ms.is_unbounded()) {
-        ([], true) => Ok(None),
-        ([(kind, bounds)], true) => Ok(Some(in_range(*keys, *kind, *bounds))),
+        ([], true) => Ok(Vec::new()),
+        ([(kind, bounds)], true) => Ok(of_keys(*keys, *kind, *bounds)),
         _ => Err(UnsupportedQuery::SeveralChartConditions),
     }
 }
 
-fn in_range(keys: KeySet, kind: ChartValue, bounds: Bounds) -> Filter {
+fn of_keys(keys: KeySet, kind: ChartValue, bounds: Bounds) -> Vec<Range> {
     let (from, to) = (code(kind, bounds.min.unwrap_or(0.0)), code(kind, bounds.max.unwrap_or(SPAN)));
     let all = (KeyCount::MIN..=KeyCount::MAX).filter_map(|keys| KeyCount::try_from(keys).ok());
     let keys = all.filter(|count| keys.is_empty() || keys.contains(*count));
-    Filter::Or(keys.map(|keys| Filter::Range { attribute: attribute(keys), from, to }).collect())
+    keys.map(|keys| Range { attribute: attribute(keys), from, to }).collect()
 }
 
 fn attribute(keys: KeyCount) -> &'static str {
@@ -79,9 +96,10 @@ mod tests {
 
     use super::*;
 
-    fn filter_of(query: &str) -> Result<Option<String>, UnsupportedQuery> {
+    fn ranges_of(query: &str) -> Result<String, UnsupportedQuery> {
         let conditions = parse_query_string(query).unwrap().chart_conditions().unwrap();
-        filter(&conditions).map(|filter| filter.map(|filter| filter.to_string()))
+        let ranges = ranges(&conditions)?;
+        Ok(ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" OR "))
     }
 
     #[test]
@@ -98,16 +116,16 @@ mod tests {
                 "values4 17179869184 TO 17179869184 OR values6 17179869184 TO 17179869184",
             ),
         ] {
-            assert_eq!(filter_of(query), Ok(Some(expected.to_owned())), "{query}");
+            assert_eq!(ranges_of(query), Ok(expected.to_owned()), "{query}");
         }
-        assert_eq!(filter_of("match=chart&keys=4"), Ok(None));
+        assert_eq!(ranges_of("match=chart&keys=4"), Ok(String::new()));
         for query in [
             "ratingMin=1&lnMin=1",
             "pattern=jack:1,stream:1",
             "match=chart&bpmMin=1",
             "match=chart&lengthMax=9",
         ] {
-            assert_eq!(filter_of(query), Err(UnsupportedQuery::SeveralChartConditions), "{query}");
+            assert_eq!(ranges_of(query), Err(UnsupportedQuery::SeveralChartConditions), "{query}");
         }
     }
 

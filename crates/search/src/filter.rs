@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use chart_index_domain::search::{Bounds, SearchQuery};
 
+use crate::chart_values::Range;
 use crate::document::TAG_KEYS;
 use crate::unsupported_query::UnsupportedQuery;
 use crate::{chart_values, creator_codes, sort_keys};
@@ -21,11 +22,7 @@ pub(crate) enum Filter {
         value: f64,
     },
     /// One value of the attribute is in the range, both ends inclusive.
-    Range {
-        attribute: &'static str,
-        from: f64,
-        to: f64,
-    },
+    Range(Range),
     /// Equality, after Meilisearch has folded case and accents of both sides.
     Equals {
         attribute: &'static str,
@@ -72,7 +69,10 @@ impl Filter {
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
         all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));
         if let Some(conditions) = query.chart_conditions() {
-            all.extend(chart_values::filter(&conditions)?);
+            let ranges = chart_values::ranges(&conditions)?;
+            if !ranges.is_empty() {
+                all.push(Self::Or(ranges.into_iter().map(Self::Range).collect()));
+            }
         }
         Ok(Self::And(all))
     }
@@ -108,7 +108,7 @@ impl fmt::Display for Filter {
                 // Rust formats numbers without exponents, which Meilisearch would not parse.
                 write!(f, "{attribute} {sign} {value}")
             }
-            Self::Range { attribute, from, to } => write!(f, "{attribute} {from} TO {to}"),
+            Self::Range(range) => write!(f, "{range}"),
             Self::Equals { attribute, value } => write!(f, "{attribute} = {}", Quoted(value)),
             Self::Not(filter) => {
                 f.write_str("NOT ")?;

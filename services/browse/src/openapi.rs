@@ -82,7 +82,7 @@ impl IntoParams for ListParameters {
         let extensions = [Sort::Rating, Sort::Notes, Sort::Relevance].map(Sort::as_str);
         let sort_extensions = [("x-extension-values", json!(extensions))].into_iter().collect();
         let sort = choice(Sort::ALL.map(Sort::as_str)).default(Some(json!(Sort::default().as_str())));
-        let parameters = [
+        let parameters = vec![
             query("q", text()),
             query("query", text()).extensions(Some(extension())),
             keys,
@@ -111,7 +111,7 @@ impl IntoParams for ListParameters {
             query("perPage", integer(PageRequest::DEFAULT_SIZE, PageRequest::MAX_SIZE)),
             query("after", string().pattern(Some("^[A-Za-z0-9_-]*$"))).extensions(Some(extension())),
         ];
-        parameters.map(ParameterBuilder::build).into()
+        parameters.into_iter().map(ParameterBuilder::build).collect()
     }
 }
 

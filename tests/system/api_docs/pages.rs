@@ -71,7 +71,7 @@ async fn navigation_has_all_documents_and_the_sections_of_the_page() {
     assert!(documents.len() > 5, "{documents:?}");
     for (current, text) in &documents {
         let html = page(&client, current).await;
-        let nav = html.split("<nav aria-label=\"Documentation\">").nth(1).expect("a navigation");
+        let nav = html.split("<nav aria-label=\"Documentation\"").nth(1).expect("a navigation");
         let nav = nav.split("</nav>").next().expect("its end");
         assert_eq!(nav.matches(" aria-current=\"page\"").count(), 1, "{current}");
         assert!(nav.contains(&format!("<a href=\"{current}\" aria-current=\"page\">")), "{current}: {nav}");

@@ -16,11 +16,11 @@ use crate::PagesState;
 use crate::chart_rows::ChartRow;
 use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
+use crate::format::named;
 use crate::layout::Layout;
 use crate::list_page::see_other;
 use crate::patterns_view::PatternsView;
 use crate::render::render;
-use crate::set_view::named;
 use crate::sources::SourceLine;
 use crate::{curve, format};
 

@@ -3,8 +3,8 @@
 use chart_index_domain::{Chart, DensityCurve};
 
 use crate::creators::CreatorLink;
+use crate::format::named;
 use crate::level::Level;
-use crate::set_view::named;
 use crate::{curve, format};
 
 #[derive(Debug)]

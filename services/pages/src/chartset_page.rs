@@ -14,10 +14,10 @@ use chart_index_http::{
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
 use crate::creators::{CreatorLink, MAX_FILTER_CHARACTERS};
+use crate::format::named;
 use crate::layout::Layout;
 use crate::list_query::escape;
 use crate::render::render;
-use crate::set_view::named;
 use crate::sources::SourceLine;
 use crate::{creators, format, level};
 

@@ -1,4 +1,4 @@
-//! Writes numbers as people read them.
+//! Writes numbers and names as people read them.
 
 use std::fmt::Write as _;
 
@@ -33,6 +33,11 @@ pub(crate) fn decimal(number: f64, places: usize) -> String {
         let _ = write!(text, ".{fraction}");
     }
     text
+}
+
+/// A name, or the placeholder if it is empty.
+pub(crate) fn named(name: String, placeholder: &str) -> String {
+    if name.is_empty() { placeholder.to_owned() } else { name }
 }
 
 /// Beats per minute: one decimal is as much as people use.

@@ -15,9 +15,9 @@ use crate::PagesState;
 use crate::creators::{self, CreatorLink};
 use crate::filter_form::source_name;
 use crate::format;
+use crate::format::named;
 use crate::layout::Layout;
 use crate::render::render;
-use crate::set_view::named;
 
 /// The maximum number of chartsets on a page: real packs have fewer.
 const MAX_SETS: u32 = 1_000;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
+use crate::format::named;
 use crate::level::Level;
 use crate::matching::ChartMatcher;
 use crate::spectrum::Spectrum;
@@ -118,11 +119,6 @@ impl SetView {
             has_no_match,
         }
     }
-}
-
-/// A name, or the placeholder if it is empty.
-pub(crate) fn named(name: String, placeholder: &str) -> String {
-    if name.is_empty() { placeholder.to_owned() } else { name }
 }
 
 /// The charts, those that satisfy all filters first or only them; how many are left out; and whether filters

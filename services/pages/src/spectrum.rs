@@ -3,8 +3,8 @@
 use chart_index_domain::{Chart, ListedChart};
 
 use crate::format;
+use crate::format::named;
 use crate::level::Level;
-use crate::set_view::named;
 
 /// The maximum number of charts that are shown: the page of the set has all of them.
 const MAX_CHARTS: usize = 48;

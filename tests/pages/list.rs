@@ -203,13 +203,25 @@ async fn malformed_parameter_is_400_at_its_field() {
     assert!(html.contains("<b>sort</b> accepts updated"), "{html}");
 }
 
+/// What was typed gets parameters of its own; only exclusions and hints stay in the field.
+#[tokio::test]
+async fn typed_filters_become_chips() {
+    let site = Site::new(&library()).await;
+    let response = site.get("/?query=a+keys%3D4+rating%3E5").await;
+    assert_eq!((response.status.as_u16(), response.header("location")), (303, "/?keys=4&q=a&ratingMin=5.01"));
+    let html = site.html("/?query=a+-tag:nothing+keys%3D9").await;
+    assert!(html.contains("value=\"a keys=9 -tag:nothing\""), "{html}");
+    assert!(html.contains("Without tag <b><bdi>nothing</bdi></b>"), "{html}");
+    assert!(html.contains("<bdi>keys=9</bdi></b> accepts key counts from 4 to 7"), "{html}");
+}
+
 #[tokio::test]
 async fn form_is_complete_without_script() {
     let site = Site::new(&library()).await;
     let html = site.html("/?keys=4&sort=title&view=table").await;
     let form = between(&html, "<form id=\"filters\"", "</form>");
     for name in [
-        "q",
+        "query",
         "keys",
         "source",
         "creator",

@@ -44,7 +44,12 @@ function pathOf(form) {
   fields.delete("keys");
   const query = new URLSearchParams();
   if (keys) fields.set("keys", keys);
-  if (fields.get("sort") === "relevance" && !fields.get("q")?.trim()) fields.delete("sort");
+  if (fields.get("sort") === "relevance" && !fields.get("query")?.trim()) fields.delete("sort");
+  // A text without filters has an address without a redirect.
+  if (/^[^"=:<>]+$/.test(fields.get("query") ?? "")) {
+    fields.set("q", fields.get("query"));
+    fields.delete("query");
+  }
   for (const [name, value] of [...fields].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (typeof value === "string" && value.trim()) query.append(name, value.trim());
   }
@@ -171,7 +176,7 @@ function startList() {
   form.addEventListener("input", (event) => edited.add(event.target));
   form.addEventListener("change", (event) => {
     if (event.target.matches("input[type=checkbox], select")) submit();
-    else if (event.target.name !== "q") {
+    else if (event.target.name !== "query") {
       clearTimeout(timer);
       timer = setTimeout(submit, 150);
     }

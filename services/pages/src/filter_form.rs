@@ -1,6 +1,6 @@
 //! The form of the list: its fields, the presets next to them, and the active filters.
 
-use chart_index_domain::search::{Bounds, ParameterError, SearchQuery, Sort};
+use chart_index_domain::search::{Bounds, Hint, ParameterError, SearchQuery, Sort};
 use chart_index_domain::{Pattern, SourceKind};
 
 use crate::format;
@@ -9,7 +9,10 @@ use crate::list_query::{Filter, ListQuery, raw_parameters};
 /// The form of the list, with the values of its fields.
 #[derive(Debug, Default)]
 pub(crate) struct FilterForm {
-    pub(crate) q: String,
+    /// The text, or what was typed with it and has no field.
+    pub(crate) query: String,
+    /// Parts of it that are no filters.
+    pub(crate) hints: Vec<Hint>,
     pub(crate) keys: Vec<KeyButton>,
     pub(crate) sources: Vec<SourceOption>,
     pub(crate) creator: String,
@@ -135,7 +138,9 @@ impl FilterForm {
 
     /// The form with the values as they were sent, one of which is wrong.
     pub(crate) fn with_error(query_string: &str, error: &ParameterError) -> Self {
-        let error = FieldError { parameter: error.parameter, reason: error.reason.to_string() };
+        // One field is for both.
+        let parameter = if error.parameter == "q" { "query" } else { error.parameter };
+        let error = FieldError { parameter, reason: error.reason.to_string() };
         Self::from_parameters(&raw_parameters(query_string), &ListQuery::default(), Some(error))
     }
 
@@ -146,14 +151,16 @@ impl FilterForm {
                 .map(|(_, value)| value.clone())
         };
         let field = |name| value(name).unwrap_or_default();
+        let text = value("query").or_else(|| value("q"));
         // A new search for a text begins with the best match. Without a text the parameter is dropped from the
         // address.
         let default_of =
-            |name| (name == "sort" && value("q").is_none()).then(|| Sort::Relevance.as_str().to_owned());
+            |name| (name == "sort" && text.is_none()).then(|| Sort::Relevance.as_str().to_owned());
         let keys: Vec<_> =
             sent.iter().filter(|(name, _)| name == "keys").flat_map(|(_, value)| value.split(',')).collect();
         Self {
-            q: field("q"),
+            hints: query.search.hints.clone(),
+            query: text.clone().unwrap_or_default(),
             keys: (4..=7)
                 .map(|number: u8| KeyButton {
                     keys: number,
@@ -190,7 +197,7 @@ impl FilterForm {
 
     /// The error of a parameter that has no field.
     pub(crate) fn other_error(&self) -> Option<&FieldError> {
-        let fields = ["q", "keys"];
+        let fields = ["query", "keys"];
         self.error
             .as_ref()
             .filter(|error| !fields.contains(&error.parameter) && !DETAILS.contains(&error.parameter))
@@ -259,6 +266,8 @@ pub(crate) fn describe(filter: Filter, search: &SearchQuery) -> (&'static str, S
             }),
         ),
         Filter::Creator => ("Creator", search.creator.clone().unwrap_or_default()),
+        Filter::ExcludedCreators => ("Without creator", search.excluded_creators.join(", ")),
+        Filter::ExcludedTags => ("Without tag", search.excluded_tags.join(", ")),
         Filter::Bpm => ("BPM", format::bounds(search.bpm, format::bpm)),
         Filter::Length => ("Length", format::bounds(search.length_ms, format::filter_length)),
         Filter::Density => {
@@ -346,8 +355,8 @@ mod tests {
         let sent = "q=%3Cb%3E&keys=4&bpmMin=fast";
         let error = ListQuery::parse(sent).unwrap_err();
         let form = FilterForm::with_error(sent, &error);
-        assert_eq!((form.q.as_str(), form.bpm_min.as_str(), form.is_open), ("<b>", "fast", true));
+        assert_eq!((form.query.as_str(), form.bpm_min.as_str(), form.is_open), ("<b>", "fast", true));
         assert!(form.error_of("bpmMin").unwrap().contains("decimal number"));
-        assert!(form.error_of("q").is_none() && form.other_error().is_none());
+        assert!(form.error_of("query").is_none() && form.other_error().is_none());
     }
 }

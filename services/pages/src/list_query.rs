@@ -70,6 +70,8 @@ pub(crate) enum Filter {
     Source,
     PublishedIn,
     Creator,
+    ExcludedCreators,
+    ExcludedTags,
     Bpm,
     Length,
     Density,
@@ -93,10 +95,11 @@ impl ListQuery {
     /// count.
     pub(crate) fn parse(query_string: &str) -> Result<ParsedList, ParameterError> {
         let (mut others, mut keys, mut views) = (Vec::new(), Vec::new(), Vec::new());
-        let mut is_form = false;
+        let (mut is_form, mut is_typed) = (false, false);
         for pair in query_string.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             is_form |= value.is_empty();
+            is_typed |= name == "query";
             match name {
                 "keys" if !value.is_empty() => keys.push(value),
                 "view" => views.push(value),
@@ -108,7 +111,10 @@ impl ListQuery {
             views.into_iter().find(|view| !view.is_empty()).map_or(Ok(View::default()), View::parse)?;
         let keys = format!("keys={}", keys.join(","));
         others.push(&keys);
-        Ok(ParsedList { query: Self { search: parse_query_string(&others.join("&"))?, view }, is_form })
+        let search = parse_query_string(&others.join("&"))?;
+        // What was typed has parameters of its own.
+        is_form |= is_typed && search.typed_query().is_none();
+        Ok(ParsedList { query: Self { search, view }, is_form })
     }
 
     /// The path of the list with this query, as short as possible.
@@ -151,6 +157,7 @@ impl ListQuery {
         };
         // A cursor has the number of its page.
         let number_of_page = if search.after.is_some() { 1 } else { search.page.number() };
+        let typed = search.typed_query();
         let parameters = [
             ("after", search.cursor().map(Cow::Owned)),
             ("bpmMax", number(search.bpm.max)),
@@ -171,7 +178,8 @@ impl ListQuery {
             ("page", page(number_of_page, 1)),
             ("pattern", (!patterns.is_empty()).then_some(Cow::Owned(patterns))),
             ("perPage", page(search.page.size(), PageRequest::DEFAULT_SIZE)),
-            ("q", search.text.as_deref().map(Cow::Borrowed)),
+            ("q", search.text.as_deref().filter(|_| typed.is_none()).map(Cow::Borrowed)),
+            ("query", typed.map(Cow::Owned)),
             ("ratingMax", stars(chart.rating.max)),
             ("ratingMin", stars(chart.rating.min)),
             ("set", published_in(SourceKind::AlphaSet)),
@@ -191,6 +199,8 @@ impl ListQuery {
             (Filter::Source, search.source.is_some()),
             (Filter::PublishedIn, search.published_in.is_some()),
             (Filter::Creator, search.creator.is_some()),
+            (Filter::ExcludedCreators, !search.excluded_creators.is_empty()),
+            (Filter::ExcludedTags, !search.excluded_tags.is_empty()),
             (Filter::Bpm, is_bounded(search.bpm)),
             (Filter::Length, is_bounded(search.length_ms)),
             (Filter::Density, search.density_min.or(search.chart.density_max).is_some()),
@@ -209,6 +219,7 @@ impl ListQuery {
         self.changed(|search| match filter {
             Filter::Text => {
                 search.text = None;
+                search.hints = Vec::new();
                 if search.sort == Sort::Relevance {
                     (search.sort, search.direction) = (Sort::default(), Sort::default().default_direction());
                 }
@@ -219,6 +230,8 @@ impl ListQuery {
             Filter::Source => search.source = None,
             Filter::PublishedIn => search.published_in = None,
             Filter::Creator => search.creator = None,
+            Filter::ExcludedCreators => search.excluded_creators = Vec::new(),
+            Filter::ExcludedTags => search.excluded_tags = Vec::new(),
             Filter::Bpm => search.bpm = Bounds::default(),
             Filter::Length => search.length_ms = Bounds::default(),
             Filter::Density => (search.density_min, search.chart.density_max) = (None, None),
@@ -295,6 +308,9 @@ mod tests {
             ("keys=4&keys=7&q=&creator=&source=", "/?keys=4,7"),
             ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title&view=table"),
             ("sort=title&order=desc&page=3&perPage=60", "/?order=desc&page=3&perPage=60&sort=title"),
+            ("query=a+keys%3D4+rating%3E5", "/?keys=4&q=a&ratingMin=5.01"),
+            ("query=-tag:A+b+keys%3D4&page=2", "/?keys=4&page=2&query=b+-tag%3Aa"),
+            ("query=keys%3D9", "/?query=keys%3D9"),
             ("q=%E6%97%8B+%26+%23%2B%3D%25", "/?q=%E6%97%8B+%26+%23%2B%3D%25"),
             (
                 "view=cards&perPage=60&after=AQABAAAAAqGhoaGhoaGhAAABoMRQbAA",
@@ -317,6 +333,8 @@ mod tests {
             ("q=a&keys=4&keys=7", true),
             ("q=&keys=4", true),
             ("q", true),
+            ("query=a", true),
+            ("query=-tag:a", false),
         ] {
             assert_eq!(ListQuery::parse(sent).unwrap().is_form, is_form, "{sent}");
         }
@@ -336,6 +354,10 @@ mod tests {
         let all = query(
             "q=a&keys=4,7&source=alphaSet&set=5&creator=c&bpmMin=1&lengthMax=2&densityMin=3&page=5&sort=relevance",
         );
+        let typed = query("query=a+-tag:b+-tag:c+-creator:d+keys%3D9");
+        assert_eq!(typed.filters(), [Filter::Text, Filter::ExcludedCreators, Filter::ExcludedTags]);
+        assert_eq!(typed.without(Filter::Text).path(), "/?query=-tag%3Ab+-tag%3Ac+-creator%3Ad");
+        assert_eq!(typed.without(Filter::ExcludedTags).path(), "/?query=a+keys%3D9+-creator%3Ad");
         let filters = all.filters();
         assert_eq!(filters.len(), 9);
         let rest = filters.iter().fold(all.clone(), |query, filter| query.without(*filter));

@@ -19,8 +19,6 @@ pub(crate) const RATINGS: &str = "ratings";
 /// The attributes that free text is searched in, the most relevant first.
 pub(crate) const SEARCHABLE: [&str; 6] =
     ["titleWords", "romanisedWords", "artistWords", "creatorWords", "tagWords", CODED_WORDS];
-/// The attribute with the folded tags, by which chartsets are excluded.
-pub(crate) const TAG_KEYS: &str = "tagKeys";
 /// The attribute with the words that are not Latin. Typos are not tolerated in it.
 pub(crate) const CODED_WORDS: &str = "codedWords";
 
@@ -152,7 +150,9 @@ pub(crate) mod tests {
     fn document_has_every_attribute_that_searches_use() {
         let document = serde_json::to_value(ChartsetDocument::new(&indexed(1, "a"))).unwrap();
         let sortable = sort_keys::sortable_attributes().into_iter();
-        for attribute in sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes", TAG_KEYS]) {
+        for attribute in
+            sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes", sort_keys::TAG_KEYS])
+        {
             assert!(document.get(attribute).is_some(), "{attribute}");
         }
     }

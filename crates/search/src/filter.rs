@@ -5,7 +5,6 @@ use std::fmt::{self, Write as _};
 use chart_index_domain::search::{Bounds, SearchQuery};
 
 use crate::chart_values::Range;
-use crate::document::TAG_KEYS;
 use crate::unsupported_query::UnsupportedQuery;
 use crate::{chart_values, creator_codes, sort_keys};
 
@@ -64,7 +63,9 @@ impl Filter {
             all.push(Self::Not(Box::new(Self::Contains { attribute: "creatorCodes", part })));
         }
         let excluded = query.excluded_tags.iter().map(|tag| sort_keys::tag_key(tag));
-        all.extend(excluded.map(|value| Self::Not(Box::new(Self::Equals { attribute: TAG_KEYS, value }))));
+        all.extend(
+            excluded.map(|value| Self::Not(Box::new(Self::Equals { attribute: sort_keys::TAG_KEYS, value }))),
+        );
         all.extend(overlap("bpmMin", "bpmMax", query.bpm));
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
         all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));

@@ -9,7 +9,7 @@ use meilisearch_sdk::settings::{
 use serde_json::{Value, json};
 
 use crate::chart_values;
-use crate::document::{CODED_WORDS, SEARCHABLE, TAG_KEYS};
+use crate::document::{CODED_WORDS, SEARCHABLE};
 use crate::sort_keys::{self, ReadFrom};
 use chart_index_domain::search::{Direction, Sort};
 
@@ -32,7 +32,7 @@ pub(crate) fn chartsets() -> Settings {
         .with_displayed_attributes(["*"])
         .with_sortable_attributes(sort_keys::sortable_attributes())
         .with_filterable_attributes_advanced([
-            filterable(&["keys", "sourceKind", "creatorCodes", TAG_KEYS], true, false),
+            filterable(&["keys", "sourceKind", "creatorCodes", sort_keys::TAG_KEYS], true, false),
             filterable(&["bpmMin", "bpmMax", "lengthMinMs", "lengthMaxMs", "densityMax"], false, true),
             filterable(&chart_values::ATTRIBUTES, false, true),
         ])

@@ -136,6 +136,9 @@ fn name_key(name: &str, bytes: usize) -> SortKey {
     SortKey::Digits(digits(&name.as_bytes()[..bytes.min(name.len())]))
 }
 
+/// The attribute with the folded tags of a chartset.
+pub(crate) const TAG_KEYS: &str = "tagKeys";
+
 /// A tag that is folded as [`text::sort_key`], by which chartsets are excluded: it is compared exactly.
 pub(crate) fn tag_key(tag: &str) -> String {
     digits(tag.as_bytes())

@@ -118,10 +118,10 @@ fn next(text: &str) -> Token<'_> {
     filter(text, word).unwrap_or(Token { raw: word, content: Content::Text(word) })
 }
 
-/// What is between a quote at the beginning of the text and the next one.
+/// What is between a quote at the beginning of the text and the next one, which ends a token.
 fn quoted(text: &str) -> Option<&str> {
-    let text = text.strip_prefix('"')?;
-    text.find('"').map(|end| &text[..end])
+    let (quoted, rest) = text.strip_prefix('"')?.split_once('"')?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(quoted)
 }
 
 /// The filter that is the first word of the text. In quotes, its value may have white space.
@@ -157,11 +157,11 @@ mod tests {
             (" \t ", vec![]),
             ("a  b\u{3000}c", vec!["a", "b", "c"]),
             ("\"a b\" c", vec!["\"a b\"", "c"]),
-            ("\"a\"b\"", vec!["\"a\"", "b\""]),
+            ("\"a b\"c d\"", vec!["\"a", "b\"c", "d\""]),
             ("\"a b", vec!["\"a", "b"]),
             ("\"\" \" \" a", vec!["a"]),
             ("creator:\"a b\" c", vec!["creator:\"a b\"", "c"]),
-            ("-tag:\"a b\"c", vec!["-tag:\"a b\"", "c"]),
+            ("-tag:\"a b\"c", vec!["-tag:\"a", "b\"c"]),
             ("creator:\"a b", vec!["creator:\"a", "b"]),
             ("unknown:\"a b\"", vec!["unknown:\"a", "b\""]),
         ] {

@@ -52,7 +52,7 @@ async fn a_chart_page_has_every_chartset_of_the_chart() {
     catalogue.remove(id(4), 20).await;
 
     let page = store.chart_page(hash(1)).await.unwrap().unwrap();
-    let known = store.chart(hash(1)).await.unwrap().unwrap();
+    let known = store.chart_with_analysis(hash(1)).await.unwrap().unwrap();
     assert_eq!((&page.chart, &page.sources), (&known.chart, &known.sources));
     assert_eq!(page.curve, Some(preview(1).curve));
     let sets: Vec<_> = page

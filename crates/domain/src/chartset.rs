@@ -106,6 +106,8 @@ impl Serialize for Chartset {
             density_max: self.density_max,
             chart_count: self.chart_count,
             download_url: source_kind.map(|_| DownloadUrl(self.id)),
+            rating_min: None,
+            rating_max: None,
         };
         item.serialize(serializer)
     }
@@ -146,6 +148,13 @@ struct ItemFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, pattern = "^/go/chartset/[0-9a-f]{16}$")]
     download_url: Option<DownloadUrl>,
+    /// Added to serialised items: see [`ListItem::with_ratings`](crate::search::ListItem::with_ratings).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    rating_min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    rating_max: Option<f64>,
 }
 
 /// The path of the source redirect of a chartset.

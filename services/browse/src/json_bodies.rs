@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use chart_index_domain::search::{ChartsetPage, Hint, ListItem, SearchQuery};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
 use chart_index_http::Include;
+use chart_index_http::openapi::extension;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, ArrayBuilder};
+use utoipa::{PartialSchema as _, ToSchema};
 
 /// One page of the list, with its number and size after clamping.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,13 +24,17 @@ pub(crate) struct ListBody<'a> {
     #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
     next_after: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false, nullable = false, extensions(("x-extension" = json!(true))))]
+    #[schema(required = false, schema_with = hints_schema)]
     hints: Vec<HintBody<'a>>,
+}
+
+/// The derive macro drops extensions of arrays.
+fn hints_schema() -> Array {
+    ArrayBuilder::new().items(HintBody::schema()).extensions(Some(extension())).build()
 }
 
 /// A part of `query` that was searched for as text, although it looks like a filter.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = QueryHint)]
 struct HintBody<'a> {
     token: &'a str,
     reason: &'a str,

@@ -130,11 +130,11 @@ fn text() -> ObjectBuilder {
     string().max_length(Some(MAX_TEXT_CHARACTERS)).pattern(Some(pattern))
 }
 
-/// Classes of rows, each with its least share in percent, separated by commas.
+/// Classes of rows, each with its least share in percent, separated by commas. An empty value counts as absent.
 fn patterns() -> ObjectBuilder {
     let names = Pattern::ALL.iter().map(|pattern| pattern.as_str()).collect::<Vec<_>>().join("|");
     let share = format!("({names}):(100|[1-9][0-9]?)");
-    string().pattern(Some(format!("^{share}(,{share})*$")))
+    string().pattern(Some(format!("^({share}(,{share})*)?$")))
 }
 
 /// The id of a set or pack.

@@ -13,7 +13,8 @@ def is_number(value):
 def map_query(context, query):
     """A lower bound above its upper bound is refused, a sequence above the last one of the sample library is 410, and a
     cursor is one of a response."""
-    for lower, upper in (("bpmMin", "bpmMax"), ("lengthMin", "lengthMax")):
+    for name in ("bpm", "length", "density", "rating", "ln", "notes"):
+        lower, upper = f"{name}Min", f"{name}Max"
         bounds = [(query or {}).get(name) for name in (lower, upper)]
         if all(map(is_number, bounds)):
             query[lower], query[upper] = sorted(bounds)
@@ -27,13 +28,21 @@ def map_query(context, query):
 
 @schemathesis.hook
 def before_call(context, case, **kwargs):
-    """A valid request has a page or a cursor, a set or a pack, and charts with one identifier each. Examples do not pass
-    through the hook above."""
+    """A valid request has a page or a cursor, a set or a pack, filters in one place, and charts with one identifier each.
+    Examples do not pass through the hook above."""
     if not case.meta.generation.mode.is_positive:
         return
+    query = (case.query or {}) if case.path == "/api/chartsets" else {}
     for name, other in (("after", "page"), ("set", "pack")):
-        if case.path == "/api/chartsets" and name in (case.query or {}):
-            case.query.pop(other, None)
+        if name in query:
+            query.pop(other, None)
+    # Its filters are not to be given by other parameters as well.
+    if "query" in query:
+        for name in set(query) - {"query", "sort", "order", "page", "perPage", "after", "include"}:
+            query.pop(name)
+    # A pattern is named once.
+    if isinstance(query.get("pattern"), str):
+        query["pattern"] = query["pattern"].split(",")[0]
     if case.path == "/api/charts/lookup" and isinstance(case.body, dict):
         case.body["charts"] = [with_one_identifier(chart) for chart in case.body.get("charts", [])][:50]
         case.body["hashes"] = case.body.get("hashes", [])[:49] + ["0" * 64]
@@ -48,5 +57,5 @@ def with_one_identifier(chart):
 @schemathesis.hook
 def filter_query(context, query):
     """An empty value counts as absent, also of a parameter that is no text: it is not an error."""
-    others = [value for name, value in (query or {}).items() if name not in ("q", "creator")]
+    others = [value for name, value in (query or {}).items() if name not in ("q", "query", "creator")]
     return not any(isinstance(value, str) and not value.strip() for value in others)

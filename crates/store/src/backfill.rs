@@ -123,8 +123,10 @@ impl Store {
             let AnalysisValues { ratings, patterns, versions } = AnalysisValues::new(&analyses);
             let charts = &charts;
             async move {
-                // A chart that was erased meanwhile gets none.
-                let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
+                let mut transaction = connection.begin().await?;
+                // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well, from
+                // what it sees.
+                removal_lock::lock_out_ingests(&mut transaction).await?;
                 let changed: Vec<Vec<u8>> = sqlx::query_scalar(PUT_COMPUTED)
                     .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
                     .bind(charts.iter().map(|chart| &chart.preview.curve.as_bytes()[..]).collect::<Vec<_>>())
@@ -147,6 +149,8 @@ impl Store {
     pub async fn list_computed(&self) -> Result<(), StoreError> {
         self.run_once("switch lists to computed ratings", |mut connection| async move {
             let mut transaction = connection.begin().await?;
+            // An ingest that has seen the earlier version would leave its charts without a rating.
+            removal_lock::lock_out_ingests(&mut transaction).await?;
             let switched = sqlx::query("UPDATE chart_analysis SET listed_version = $1 WHERE listed_version <> $1")
                 .bind(i16::from(ANALYSIS_VERSION))
                 .execute(&mut *transaction)

@@ -71,8 +71,7 @@ async fn backfill_computes_ratings_of_older_versions() {
 #[tokio::test]
 async fn lists_use_another_version_once_it_is_complete() {
     let database = sample_database().await;
-    let listed = "SELECT (SELECT string_agg(concat(chartset_id, keys, rating, row_shares), ' ' ORDER BY chartset_id, notes)
-                          FROM shown_charts),
+    let listed = "SELECT (SELECT string_agg(chart::text, ' ' ORDER BY chart::text) FROM shown_charts AS chart),
                          (SELECT string_agg(concat(id, rating_min, rating_max), ' ' ORDER BY id) FROM shown_chartsets)";
     let ingested = database.0.psql(listed);
     let earlier = "UPDATE chart_analysis SET listed_version = 0;

@@ -124,8 +124,8 @@ impl Store {
             let charts = &charts;
             async move {
                 let mut transaction = connection.begin().await?;
-                // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well, from
-                // what it sees.
+                // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well,
+                // from what it sees.
                 removal_lock::lock_out_ingests(&mut transaction).await?;
                 let changed: Vec<Vec<u8>> = sqlx::query_scalar(PUT_COMPUTED)
                     .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))

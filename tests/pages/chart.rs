@@ -38,15 +38,16 @@ async fn page_names_every_set_that_holds_the_chart() {
 #[tokio::test]
 async fn similar_charts_are_linked() {
     let library = Library::new();
-    for number in 1..=3 {
-        library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
-    }
+    let hashes = [200, 201, 202].map(|count: i64| {
+        let notes = (0..count).map(|i| (100 * i, u8::try_from(i % 4).unwrap(), None)).collect();
+        let spec = ChartSpec { notes, ..ChartSpec::default() };
+        library.osu(&format!("alpha/{count} set/a.osu"), spec).note_hash()
+    });
     let site = Site::new(&library).await;
-    let html = site.html(&format!("/charts/{}", ChartSpec::numbered(1).note_hash())).await;
-    let similar = between(&html, "Similar charts</h2>", "</table>");
-    let mut found = links(similar, "/charts/");
+    let html = site.html(&format!("/charts/{}", hashes[0])).await;
+    let mut found = links(between(&html, "Similar charts</h2>", "</table>"), "/charts/");
     found.sort_unstable();
-    let mut expected = [2, 3].map(|number| format!("/charts/{}", ChartSpec::numbered(number).note_hash()));
+    let mut expected = [hashes[1], hashes[2]].map(|hash| format!("/charts/{hash}"));
     expected.sort_unstable();
     assert_eq!(found, expected);
 }

@@ -41,11 +41,12 @@ CREATE TABLE charts (
     CHECK (bpm_min <= bpm_max)
 );
 
--- Similar charts are the nearest points of this index. Charts with different key counts are far apart. BPM and
--- density are compared by ratio: 5 % of BPM count as much as 25 % of density.
+-- Similar charts are the nearest points of this index: by the ratio of their ratings and by the share of long
+-- notes, byte 9 of the patterns; 1 % of the one counts as much as 1 % of the other. Charts with different key
+-- counts are far apart.
 CREATE INDEX charts_by_similarity ON charts
-    USING gist (point(keys * 1000 + 5 * ln(greatest(bpm_main, 1)), ln(greatest(density_peak, 1))))
-    WHERE removed_at_ms IS NULL;
+    USING gist (point(keys * 1000 + 100 * ln(rating), get_byte(patterns, 9)))
+    WHERE removed_at_ms IS NULL AND rating > 0;
 
 -- Reads are by equality only, and an index of 4-byte hashes is half as large as one of variants.
 CREATE INDEX charts_by_variant ON charts USING hash (variant);

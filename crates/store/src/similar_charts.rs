@@ -8,44 +8,43 @@ use crate::rows::{ListedChartRow, listed_chart_columns};
 /// The position of `charts AS chart` in the index `charts_by_similarity`.
 macro_rules! position {
     () => {
-        "point(chart.keys * 1000 + 5 * ln(greatest(chart.bpm_main, 1)), ln(greatest(chart.density_peak, 1)))"
+        "point(chart.keys * 1000 + 100 * ln(chart.rating), get_byte(chart.patterns, 9))"
     };
 }
 
 /// Returns `chartset_id`, `hash` and `distance` of up to 12 charts, each in another chartset.
 ///
-/// The index returns the nearest 250 charts, and the ranges are tested afterwards: with the ranges as
-/// conditions of the scan, PostgreSQL expects few rows and sorts all rows within them, 45,000 of 1,000,000
-/// charts. The remaining charts are ordered again by a distance that includes the share of long notes; a
-/// difference of 50 % counts as much as 25 % of density.
+/// The index returns the 250 charts that are nearest by rating and share of long notes. They are ordered again by a
+/// distance that includes the shares of all classes of rows, bytes 0 to 8 of the patterns: a ratio of 1 % between
+/// ratings counts as much as 1 % of the rows.
 macro_rules! similar_charts {
     () => {
         concat!(
             "SELECT * FROM (
                  SELECT DISTINCT ON (home.chartset_id) home.chartset_id, nearest.hash, nearest.distance
                  FROM (
-                     SELECT candidate.hash,
-                            sqrt(candidate.distance ^ 2 + (0.5 * (candidate.ln_share - target.ln_share)) ^ 2)
-                                AS distance
+                     SELECT candidate.hash, candidate.distance
                      FROM (
-                         SELECT chart.keys, chart.bpm_main, chart.density_peak, ",
+                         SELECT chart.keys, chart.rating, chart.patterns, chart.analysis_version, ",
             crate::similar_charts::position!(),
-            " AS position, chart.lns / chart.notes::double precision AS ln_share
-                         FROM charts AS chart WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL
-                     ) AS target, LATERAL (
-                         SELECT chart.hash, chart.keys, chart.bpm_main, chart.density_peak,
-                                chart.lns / chart.notes::double precision AS ln_share, ",
-            crate::similar_charts::position!(),
-            " <-> target.position AS distance
+            " AS position
                          FROM charts AS chart
-                         WHERE chart.removed_at_ms IS NULL AND chart.hash <> $1
-                         ORDER BY ",
+                         WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chart.rating > 0
+                     ) AS target, LATERAL (
+                         SELECT near.hash, near.keys, near.analysis_version,
+                                sqrt((100 * ln(near.rating / target.rating::double precision)) ^ 2 + (
+                                    SELECT sum((get_byte(near.patterns, i) - get_byte(target.patterns, i)) ^ 2)
+                                    FROM generate_series(0, 9) AS i)) AS distance
+                         FROM (
+                             SELECT chart.* FROM charts AS chart
+                             WHERE chart.removed_at_ms IS NULL AND chart.rating > 0 AND chart.hash <> $1
+                             ORDER BY ",
             crate::similar_charts::position!(),
             " <-> target.position LIMIT 250
+                         ) AS near
                      ) AS candidate
-                     WHERE candidate.keys = target.keys AND candidate.bpm_main
-                               BETWEEN SYMMETRIC target.bpm_main * 0.95 AND target.bpm_main * 1.05
-                       AND candidate.density_peak BETWEEN target.density_peak * 0.9 AND target.density_peak * 1.25
+                     WHERE candidate.keys = target.keys AND candidate.analysis_version = target.analysis_version
+                       AND candidate.distance <= 40
                      ORDER BY distance, hash LIMIT 60
                  ) AS nearest, LATERAL (
                      SELECT chartset.id AS chartset_id FROM chartset_charts AS member
@@ -64,10 +63,9 @@ macro_rules! similar_charts {
 use position;
 
 impl Store {
-    /// Returns charts with the same number of keys, a main BPM within 5 % and a peak density from 10 % below to
-    /// 25 % above: the nearest by these and by the share of long notes first, at most 12, each in another
-    /// chartset. Charts of the chartsets that contain the chart itself are left out. Empty if the chart is
-    /// removed or not stored.
+    /// Returns charts with the same number of keys, a similar rating and similar patterns: the nearest first, at most
+    /// 12, each in another chartset. Charts of the chartsets that contain the chart itself are left out. Empty if
+    /// the chart is removed, not stored, or has no rating.
     pub async fn similar_charts(&self, hash: NoteHash) -> Result<Vec<SimilarChart>, ReadError> {
         self.short_read("read similar charts", |mut connection| async move {
             let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(

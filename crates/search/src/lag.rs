@@ -1,6 +1,6 @@
 //! How far an index lags behind the catalogue.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use chart_index_domain::search::{CatalogueChanges, UnappliedChanges};
 use chart_index_domain::{Position, ReadError};
@@ -39,12 +39,13 @@ impl Lag {
         Ok(Self { position, unapplied })
     }
 
-    /// The age of the oldest change; zero without one, or if it is in the future of this clock.
+    /// The age of the oldest change when the changes were read; zero without one. Clocks of machines differ, so
+    /// it is the age by the clock of the server that was asked.
     #[must_use]
     pub fn age(&self) -> Duration {
-        let Some(oldest_ms) = self.unapplied.oldest_ms else { return Duration::ZERO };
-        let oldest = Duration::from_millis(u64::try_from(oldest_ms).unwrap_or(0));
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(oldest)
+        let UnappliedChanges { oldest_ms, asked_ms, .. } = self.unapplied;
+        let age_ms = oldest_ms.map_or(0, |oldest_ms| asked_ms.saturating_sub(oldest_ms));
+        Duration::from_millis(u64::try_from(age_ms).unwrap_or(0))
     }
 }
 
@@ -61,7 +62,7 @@ mod tests {
     #[async_trait]
     impl CatalogueChanges for OldestAt {
         async fn unapplied(&self, _: Position) -> Result<UnappliedChanges, ReadError> {
-            Ok(UnappliedChanges { origin: self.1, oldest_ms: self.0, count: 1 })
+            Ok(UnappliedChanges { origin: self.1, oldest_ms: self.0, asked_ms: 3_000, count: 1 })
         }
     }
 
@@ -84,6 +85,8 @@ mod tests {
         ] {
             let lag = at(oldest_ms, server, position, Some(before)).await;
             assert_eq!(lag.unapplied.oldest_ms, expected, "{oldest_ms:?} of server {server} at {position:?}");
+            let age_ms = expected.map_or(0, |expected| 3_000 - expected).unsigned_abs();
+            assert_eq!(lag.age(), Duration::from_millis(age_ms), "by the clock of the server");
         }
     }
 }

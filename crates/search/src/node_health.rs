@@ -28,11 +28,10 @@ pub(crate) struct NodeHealth {
 pub(crate) struct ProbeResult {
     /// The position of the index; `None` where there is none.
     pub(crate) position: Option<Position>,
-    /// The lag when it was last read; `None` if it was never read.
+    /// The lag when it was last read; `None` if it was never read. It does not grow while the changes cannot be
+    /// read.
     pub(crate) lag: Option<Lag>,
-    /// The age of the oldest change at that time. It does not grow while the changes cannot be read.
-    pub(crate) age: Duration,
-    /// Whether this age was above the permitted lag.
+    /// Whether the age of the oldest change was above the permitted lag.
     pub(crate) lags: bool,
     /// Whether the feature `containsFilter` is on; `None` where the API key may not read the features.
     pub(crate) contains_filter: Option<bool>,
@@ -66,7 +65,8 @@ impl NodeHealth {
         let probe = self.last_probe.filter(|probe| probe.problem().is_none())?;
         let is_busy = self.busy_until.is_some_and(|until| until > now);
         let is_usable = !is_busy && self.consecutive_failures < MAX_FAILURES;
-        is_usable.then_some(if probe.age < SHORT_LAG { Duration::ZERO } else { probe.age })
+        let age = probe.lag.map(|lag| lag.age()).filter(|age| *age >= SHORT_LAG);
+        is_usable.then_some(age.unwrap_or_default())
     }
 
     /// The result of the last probe that succeeded.
@@ -146,15 +146,10 @@ mod tests {
     const POSITION: Position = Position { origin: Origin(1), sequence: 7 };
     const LAG: Lag = Lag {
         position: POSITION,
-        unapplied: UnappliedChanges { origin: Origin(2), oldest_ms: None, count: 0 },
+        unapplied: UnappliedChanges { origin: Origin(2), oldest_ms: None, asked_ms: 10_000, count: 0 },
     };
-    const HEALTHY: ProbeResult = ProbeResult {
-        position: Some(POSITION),
-        lag: Some(LAG),
-        age: Duration::ZERO,
-        lags: false,
-        contains_filter: Some(true),
-    };
+    const HEALTHY: ProbeResult =
+        ProbeResult { position: Some(POSITION), lag: Some(LAG), lags: false, contains_filter: Some(true) };
 
     fn error_response(status: u16, retry_after: Option<Duration>) -> SearchError {
         let (code, message) = (String::new(), String::new());
@@ -206,7 +201,9 @@ mod tests {
     fn short_lag_counts_as_none() {
         for (age_ms, expected_ms) in [(0, 0), (1_999, 0), (2_000, 2_000), (7_000, 7_000)] {
             let mut health = NodeHealth::default();
-            health.record_probe(ProbeResult { age: Duration::from_millis(age_ms), ..HEALTHY });
+            let mut lag = LAG;
+            lag.unapplied.oldest_ms = Some(lag.unapplied.asked_ms - age_ms);
+            health.record_probe(ProbeResult { lag: Some(lag), ..HEALTHY });
             assert_eq!(health.usable_lag(Instant::now()), Some(Duration::from_millis(expected_ms)));
         }
     }

@@ -130,14 +130,11 @@ impl SearchNode {
         let features = self.node.read_features().await?;
         let contains_filter = features.map(|features| features.get("containsFilter") == Some(&true));
         let position = self.node.read_position(Target::Live).await?;
-        let unknown = ProbeResult { position, lag: None, age: Duration::ZERO, lags: false, contains_filter };
+        let unknown = ProbeResult { position, lag: None, lags: false, contains_filter };
         let Some(read_position) = position else { return Ok(unknown) };
         let lag = Lag::read(changes, read_position, before.and_then(|before| before.lag));
         Ok(match (timeout(self.search_timeout, lag).await, before) {
-            (Ok(Ok(lag)), _) => {
-                let age = lag.age();
-                ProbeResult { lag: Some(lag), age, lags: age > max_lag, ..unknown }
-            }
+            (Ok(Ok(lag)), _) => ProbeResult { lag: Some(lag), lags: lag.age() > max_lag, ..unknown },
             // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
             (_, Some(before)) => ProbeResult { position, contains_filter, ..before },
             (_, None) => unknown,

@@ -6,7 +6,7 @@
 mod recording;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chart_index_domain::search::{
@@ -28,9 +28,7 @@ struct ThreeChanges;
 #[async_trait]
 impl CatalogueChanges for ThreeChanges {
     async fn unapplied(&self, _: Position) -> Result<UnappliedChanges, ReadError> {
-        let oldest = SystemTime::now() - Duration::from_secs(10);
-        let oldest_ms = i64::try_from(oldest.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
-        Ok(UnappliedChanges { origin: Origin(7), oldest_ms: Some(oldest_ms), count: 3 })
+        Ok(UnappliedChanges { origin: Origin(7), oldest_ms: Some(1), asked_ms: 10_001, count: 3 })
     }
 }
 

@@ -60,6 +60,7 @@ struct UnappliedRow {
     is_lost: bool,
     origin: i64,
     oldest_ms: Option<i64>,
+    asked_ms: i64,
     count: i64,
 }
 
@@ -130,6 +131,7 @@ impl Store {
              )
              SELECT is_lost_sequence($1) OR change_feed_origin_of($1) <> $2 AS is_lost,
                     change_feed_origin() AS origin,
+                    (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS asked_ms,
                     least((SELECT min(changed_at_ms) FROM numbered), (SELECT min(changed_at_ms) FROM pending))
                         AS oldest_ms,
                     (SELECT count(*) FROM numbered) + (SELECT count(*) FROM pending) AS count",
@@ -163,6 +165,7 @@ impl CatalogueChanges for Store {
         Ok(UnappliedChanges {
             origin: crate::change_feed::position(0, row.origin).origin,
             oldest_ms: if row.is_lost { Some(0) } else { row.oldest_ms },
+            asked_ms: row.asked_ms,
             count: row.count.unsigned_abs().min(UnappliedChanges::MAX_COUNT),
         })
     }

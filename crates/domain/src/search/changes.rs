@@ -12,6 +12,8 @@ pub struct UnappliedChanges {
     /// When the oldest one was made, numbered or not, in Unix epoch milliseconds; `None` if there is none. 0
     /// for a position that the feed does not continue from: changes of any age may be missing.
     pub oldest_ms: Option<i64>,
+    /// When the server was asked, by its clock, in Unix epoch milliseconds.
+    pub asked_ms: i64,
     /// How many there are, up to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,
 }

@@ -108,11 +108,12 @@ impl CatalogueChanges for Changes {
             return Err(ReadError::Unavailable { operation: "test", source: "test".into() });
         }
         let count = self.complete_from.load(Ordering::SeqCst).saturating_sub(position.sequence);
+        let asked_ms = now_ms();
         let oldest_ms = (count > 0).then(|| match self.oldest_age_ms.load(Ordering::SeqCst) {
             0 => 0,
-            age_ms => now_ms() - i64::try_from(age_ms).unwrap(),
+            age_ms => asked_ms - i64::try_from(age_ms).unwrap(),
         });
-        Ok(UnappliedChanges { origin: SERVER, oldest_ms, count })
+        Ok(UnappliedChanges { origin: SERVER, oldest_ms, asked_ms, count })
     }
 }
 

@@ -93,7 +93,7 @@ impl FillLimits {
 
     /// Acquires a permit for a request to wait for a fill; `None` if too many requests do.
     pub(crate) fn try_acquire_waiter(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        let waiting = if kind.is_list() { &self.waiting_lists } else { &self.waiting_requests };
+        let waiting = if kind.depends_on_catalogue() { &self.waiting_lists } else { &self.waiting_requests };
         waiting.try_acquire().ok()
     }
 

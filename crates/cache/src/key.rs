@@ -49,9 +49,8 @@ impl Kind {
         }
     }
 
-    /// Whether it is one of those, such as pages of lists and of the web site, that any change of the catalogue
-    /// may change.
-    pub(crate) const fn is_list(self) -> bool {
+    /// Whether any change of the catalogue may change it, such as a list.
+    pub(crate) const fn depends_on_catalogue(self) -> bool {
         matches!(self, Self::List | Self::PostgresList | Self::Page | Self::PostgresPage | Self::Extended)
     }
 
@@ -176,7 +175,7 @@ impl CacheKey {
 
     /// The only entity whose changes change the response; `None` if any change may.
     pub(crate) const fn entity(&self) -> Option<&EntityName> {
-        if self.kind.is_list() { None } else { Some(&self.name) }
+        if self.kind.depends_on_catalogue() { None } else { Some(&self.name) }
     }
 
     /// A byte that spreads the keys evenly.

@@ -61,6 +61,12 @@ pub struct MalformedDigest;
 
 impl_hex_bytes!(FileDigest, MalformedDigest, 32);
 
+impl From<blake3::Hash> for FileDigest {
+    fn from(digest: blake3::Hash) -> Self {
+        Self(*digest.as_bytes())
+    }
+}
+
 /// A file of an export that its manifest names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ExportFile {

@@ -18,7 +18,7 @@ impl<W: Write> DigestWriter<W> {
 
     /// The writer, the number of bytes and their digest.
     pub(super) fn finish(self) -> (W, u64, FileDigest) {
-        (self.inner, self.bytes, FileDigest::from_bytes(*self.hasher.finalize().as_bytes()))
+        (self.inner, self.bytes, self.hasher.finalize().into())
     }
 }
 

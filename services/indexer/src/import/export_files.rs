@@ -79,7 +79,7 @@ fn verify_file(expected: &ExportedFile, file: File) -> Result<()> {
     let name = expected.name.name();
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file).with_context(|| format!("cannot read {name}"))?;
-    let digest = FileDigest::from_bytes(*hasher.finalize().as_bytes());
+    let digest = FileDigest::from(hasher.finalize());
     ensure!(
         digest == expected.blake3,
         "{name} is damaged: its BLAKE3 is {digest}, but {} in the manifest",

@@ -88,7 +88,7 @@ impl Mirror<'_> {
     /// Refuses a file that another one has replaced, which a replica or cache may have.
     fn check_digest(&self, chart: Result<ChartDraft, Refusal>) -> Result<ChartDraft, Refusal> {
         let chart = chart?;
-        let digest = chart.rox.as_deref().map(|rox| FileDigest::from_bytes(*blake3::hash(rox).as_bytes()));
+        let digest = chart.rox.as_deref().map(|rox| FileDigest::from(blake3::hash(rox)));
         match self.replacements.get(&chart.hash) {
             Some(expected) if digest.as_ref() != Some(expected) => {
                 Err(Refusal::wrong(format!("the ROX file of chart {} was replaced", chart.hash)))
@@ -130,7 +130,7 @@ impl Mirror<'_> {
 
     /// Replaces the ROX file of a stored chart by the one of this digest.
     async fn replace_file(&self, hash: NoteHash, digest: Option<FileDigest>) -> Result<Result<(), Refusal>> {
-        let is_current = |file: &[u8]| digest == Some(FileDigest::from_bytes(*blake3::hash(file).as_bytes()));
+        let is_current = |file: &[u8]| digest == Some(blake3::hash(file).into());
         if self.store.rox_files(&[hash]).await?.iter().any(|(_, file)| is_current(file)) {
             return Ok(Ok(()));
         }

@@ -41,12 +41,12 @@ CREATE TABLE charts (
     CHECK (bpm_min <= bpm_max)
 );
 
--- Similar charts are the nearest points of this index: by the ratio of their ratings and by the share of long
--- notes, byte 9 of the patterns; 1 % of the one counts as much as 1 % of the other. Charts with different key
--- counts are far apart.
-CREATE INDEX charts_by_similarity ON charts
-    USING gist (point(keys * 1000 + 100 * ln(rating), get_byte(patterns, 9)))
-    WHERE removed_at_ms IS NULL AND rating > 0;
+-- Similar charts are neighbours in this index: charts of the same rating by the shares of long notes and jacks,
+-- bytes 9 and 0 to 2 of the patterns, without those of runs, bytes 5 to 8.
+CREATE INDEX charts_by_similarity ON charts (keys, rating, (
+    get_byte(patterns, 9) + get_byte(patterns, 0) + get_byte(patterns, 1) + get_byte(patterns, 2)
+    - get_byte(patterns, 5) - get_byte(patterns, 6) - get_byte(patterns, 7) - get_byte(patterns, 8)
+)) WHERE removed_at_ms IS NULL AND rating > 0;
 
 -- Reads are by equality only, and an index of 4-byte hashes is half as large as one of variants.
 CREATE INDEX charts_by_variant ON charts USING hash (variant);

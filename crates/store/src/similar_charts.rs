@@ -5,18 +5,45 @@ use chart_index_domain::{ListedChart, NoteHash, ReadError, SimilarChart};
 use crate::Store;
 use crate::rows::{ListedChartRow, listed_chart_columns};
 
-/// The position of `charts AS chart` in the index `charts_by_similarity`.
-macro_rules! position {
+/// What orders `charts AS chart` of the same rating in the index `charts_by_similarity`: the shares of long notes
+/// and jacks, without those of runs.
+macro_rules! pattern_order {
     () => {
-        "point(chart.keys * 1000 + 100 * ln(chart.rating), get_byte(chart.patterns, 9))"
+        "(get_byte(chart.patterns, 9)
+          + get_byte(chart.patterns, 0) + get_byte(chart.patterns, 1) + get_byte(chart.patterns, 2)
+          - get_byte(chart.patterns, 5) - get_byte(chart.patterns, 6) - get_byte(chart.patterns, 7)
+          - get_byte(chart.patterns, 8))"
+    };
+}
+
+/// The next 250 charts in a direction of the index.
+macro_rules! neighbours {
+    ($comparison:literal, $direction:literal) => {
+        concat!(
+            "SELECT chart.hash, chart.rating, chart.patterns, chart.analysis_version
+             FROM charts AS chart
+             WHERE chart.removed_at_ms IS NULL AND chart.rating > 0 AND chart.keys = target.keys
+               AND (chart.rating, ",
+            crate::similar_charts::pattern_order!(),
+            ") ",
+            $comparison,
+            " (target.rating, target.pattern_order)
+             ORDER BY chart.rating ",
+            $direction,
+            ", ",
+            crate::similar_charts::pattern_order!(),
+            " ",
+            $direction,
+            " LIMIT 250"
+        )
     };
 }
 
 /// Returns `chartset_id`, `hash` and `distance` of up to 12 charts, each in another chartset.
 ///
-/// The index returns the 250 charts that are nearest by rating and share of long notes. They are ordered again by a
-/// distance that includes the shares of all classes of rows, bytes 0 to 8 of the patterns: a ratio of 1 % between
-/// ratings counts as much as 1 % of the rows.
+/// Of a million charts, the neighbours in the index have the same rating in hundredths; of fewer, a similar one. They
+/// are ordered again by a distance that compares the shares of all classes of rows and of long notes, bytes 0 to
+/// 9 of the patterns: a ratio of 1 % between ratings counts as much as 1 % of the rows.
 macro_rules! similar_charts {
     () => {
         concat!(
@@ -26,24 +53,22 @@ macro_rules! similar_charts {
                      SELECT candidate.hash, candidate.distance
                      FROM (
                          SELECT chart.keys, chart.rating, chart.patterns, chart.analysis_version, ",
-            crate::similar_charts::position!(),
-            " AS position
+            crate::similar_charts::pattern_order!(),
+            " AS pattern_order
                          FROM charts AS chart
                          WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chart.rating > 0
                      ) AS target, LATERAL (
-                         SELECT near.hash, near.keys, near.analysis_version,
+                         SELECT near.hash, near.analysis_version,
                                 sqrt((100 * ln(near.rating / target.rating::double precision)) ^ 2 + (
                                     SELECT sum((get_byte(near.patterns, i) - get_byte(target.patterns, i)) ^ 2)
                                     FROM generate_series(0, 9) AS i)) AS distance
-                         FROM (
-                             SELECT chart.* FROM charts AS chart
-                             WHERE chart.removed_at_ms IS NULL AND chart.rating > 0 AND chart.hash <> $1
-                             ORDER BY ",
-            crate::similar_charts::position!(),
-            " <-> target.position LIMIT 250
-                         ) AS near
+                         FROM ((",
+            crate::similar_charts::neighbours!(">=", "ASC"),
+            ") UNION ALL (",
+            crate::similar_charts::neighbours!("<", "DESC"),
+            ")) AS near
                      ) AS candidate
-                     WHERE candidate.keys = target.keys AND candidate.analysis_version = target.analysis_version
+                     WHERE candidate.hash <> $1 AND candidate.analysis_version = target.analysis_version
                        AND candidate.distance <= 40
                      ORDER BY distance, hash LIMIT 60
                  ) AS nearest, LATERAL (
@@ -60,7 +85,7 @@ macro_rules! similar_charts {
         )
     };
 }
-use position;
+use {neighbours, pattern_order};
 
 impl Store {
     /// Returns charts with the same number of keys, a similar rating and similar patterns: the nearest first, at most

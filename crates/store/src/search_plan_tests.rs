@@ -206,6 +206,21 @@ async fn pages_with_filters_of_charts_are_read_in_order() {
     }
 }
 
+/// Otherwise, a list by rising rating would test all easier chartsets first.
+#[tokio::test]
+async fn lists_by_a_number_of_charts_begin_at_the_least_one() {
+    let catalogue = Catalogue::create().await;
+    for (filter, sort) in [("keys=4&ratingMin=4&ratingMax=5", Sort::Rating), ("notesMin=101", Sort::Notes)] {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let query = SearchQuery { sort, direction, ..parse_query_string(filter).unwrap() };
+            let page = catalogue.page_plan(&query, Some(2_400)).await.page();
+            let is_bounded =
+                |node: &&Value| node["Index Name"] == *index_of(sort) && node["Index Cond"].is_string();
+            assert!(page.nodes().iter().any(is_bounded), "{query:?}: {:#}", page.0);
+        }
+    }
+}
+
 /// The position within ties: 25 chartsets have each density.
 #[tokio::test]
 async fn pages_after_a_cursor_begin_at_their_position() {

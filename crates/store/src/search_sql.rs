@@ -1,6 +1,6 @@
 //! Builds the statements of a search.
 
-use chart_index_domain::search::{Bounds, ChartConditions, ChartValue, KeySet, SearchQuery, SortValue};
+use chart_index_domain::search::{Bounds, ChartConditions, ChartValue, KeySet, SearchQuery, Sort, SortValue};
 use chart_index_domain::{KeyCount, PublicSource, SourceKind, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
@@ -252,6 +252,22 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
     }
     if let Some(conditions) = query.chart_conditions() {
         push_chart_filter(sql, &conditions);
+        if !is_wide {
+            push_least_sort_key(sql, query.sort, &conditions);
+        }
+    }
+}
+
+/// Appends that the sort key is at least what the conditions require of it: a list by rising rating would test all
+/// easier chartsets first.
+fn push_least_sort_key(sql: &mut QueryBuilder<Postgres>, sort: Sort, conditions: &ChartConditions) {
+    let (sorted, column) = match sort {
+        Sort::Rating => (ChartValue::Rating, "listed.rating_max"),
+        Sort::Notes => (ChartValue::Notes, "listed.notes_max"),
+        _ => return,
+    };
+    for (_, bounds) in conditions.values.iter().filter(|(value, _)| *value == sorted) {
+        push_range(sql, column, whole_numbers(*bounds).0, None);
     }
 }
 

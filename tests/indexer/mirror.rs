@@ -469,7 +469,8 @@ async fn hostile_changes_are_refused_and_others_applied() {
     assert_eq!(mirror.sequence(), (last + 2).to_string());
 }
 
-/// A replica may have the earlier file of a chart that was replaced before the mirror had it.
+/// A replica may have the earlier file of a chart that was replaced before the mirror had it. The mirror may end
+/// after it has read of that.
 #[tokio::test]
 async fn earlier_file_of_a_new_chart_is_not_stored() {
     let origin = Origin::new(Database::new().await);
@@ -483,7 +484,19 @@ async fn earlier_file_of_a_new_chart_is_not_stored() {
     origin.database.run(&["replace-rox", &hash, "--from", &file]);
     let service = origin.serve();
     let client = service.client();
-    let page = client.get("/api/changes?limit=1000").await.body;
+    let mut page = client.get("/api/changes?limit=1000").await.json();
+    let items = page["items"].as_array_mut().unwrap();
+    let mut take = |is_taken: &dyn Fn(&Value) -> bool| {
+        let index = items.iter().position(is_taken).unwrap();
+        items.remove(index)
+    };
+    let mut replacement = take(&|item| item["roxBlake3"].is_string());
+    let mut chartset = take(&|item| item["kind"] == "chartset" && item.to_string().contains(&hash));
+    replacement["sequence"] = 1.into();
+    chartset["sequence"] = 2.into();
+    let pages = [(replacement, 1), (chartset, 2)].map(|(item, next)| {
+        json!({ "items": [item], "next": next, "hasMore": false }).to_string().into_bytes()
+    });
     let mut files = BTreeMap::new();
     for number in 1..=5 {
         let path = format!("/api/charts/{}/rox", ChartSpec::numbered(number).note_hash());
@@ -497,11 +510,15 @@ async fn earlier_file_of_a_new_chart_is_not_stored() {
             ("200 OK", earlier.clone())
         }
         Some(file) => ("200 OK", file.clone()),
-        None if requested.starts_with("/api/changes") => ("200 OK", page.clone()),
+        None if requested.starts_with("/api/changes?after=0") => ("200 OK", pages[0].clone()),
+        None if requested.starts_with("/api/changes?after=1") => ("200 OK", pages[1].clone()),
         None => ("404 Not Found", Vec::new()),
     });
     let mirror = Mirror::new().await;
-    mirror.try_follow(&base);
+    for sequence in ["1", "2"] {
+        assert_eq!(mirror.try_follow(&base).code, Some(0));
+        assert_eq!(mirror.sequence(), sequence);
+    }
     let stored = serve(&mirror.database).client().get(&format!("/api/charts/{hash}/rox")).await;
     assert_eq!(stored.body, replaced);
 }

@@ -594,6 +594,13 @@ CREATE TABLE mirror_unconfirmed (
     chartset_id text COLLATE "C" PRIMARY KEY
 );
 
+-- The digests of ROX files that have replaced others, of charts that were not stored when the feed named them. A
+-- replica of the other index may still have the earlier file.
+CREATE TABLE mirror_replacements (
+    hash   bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+    digest bytea NOT NULL CHECK (octet_length(digest) = 32)
+);
+
 -- Hash filters (docs/api.md, "Hash filter") -------------------------------------------------------------------
 
 -- A filter contains every chart that was known at its sequence of the change feed. `chart-indexer` builds them

@@ -15,7 +15,7 @@
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
-//! | `mirror`, `mirror_unconfirmed` | one row; chartset | how far this index, if it is a mirror, has followed another one |
+//! | `mirror`, `mirror_unconfirmed`, `mirror_replacements` | one row; chartset; chart | how far this index, if it is a mirror, has followed another one |
 //! | `change_feed`, `change_feed_gaps` | one row; gap | the last sequence of the feed, and the ranges that were never assigned |
 //!
 //! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartsetId, Entity, NoteHash};
+use chart_index_domain::{ChartsetId, Entity, FileDigest, NoteHash};
 
 use crate::column_values::{parse_entity, parse_hash};
 use crate::{Store, StoreError};
@@ -81,6 +81,46 @@ impl Store {
         .await
     }
 
+    /// Records the digests of ROX files that have replaced others, of charts that are not stored yet, and
+    /// forgets those of charts that are.
+    pub async fn record_replacements(
+        &self,
+        replacements: &[(NoteHash, FileDigest)],
+        stored: &[NoteHash],
+    ) -> Result<(), StoreError> {
+        let hashes: Vec<&[u8]> = replacements.iter().map(|(hash, _)| &hash.as_bytes()[..]).collect();
+        let digests: Vec<&[u8]> = replacements.iter().map(|(_, digest)| &digest.as_bytes()[..]).collect();
+        let stored: Vec<&[u8]> = stored.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        self.run_once("record replaced files", |mut connection| async move {
+            let record = sqlx::query(
+                "WITH forgotten AS (DELETE FROM mirror_replacements WHERE hash = ANY($3))
+                 INSERT INTO mirror_replacements (hash, digest) SELECT * FROM unnest($1::bytea[], $2::bytea[])
+                 ON CONFLICT (hash) DO UPDATE SET digest = excluded.digest",
+            );
+            record.bind(hashes).bind(digests).bind(stored).execute(&mut *connection).await.map(drop)
+        })
+        .await
+    }
+
+    /// Returns the recorded digests of the ROX files of these charts.
+    pub async fn replacements(
+        &self,
+        hashes: &[NoteHash],
+    ) -> Result<HashMap<NoteHash, FileDigest>, StoreError> {
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        self.run_once("read replaced files", |mut connection| async move {
+            let rows: Vec<(Vec<u8>, [u8; 32])> =
+                sqlx::query_as("SELECT hash, digest FROM mirror_replacements WHERE hash = ANY($1)")
+                    .bind(hashes)
+                    .fetch_all(&mut *connection)
+                    .await?;
+            rows.into_iter()
+                .map(|(hash, digest)| Ok((parse_hash(&hash)?, FileDigest::from_bytes(digest))))
+                .collect()
+        })
+        .await
+    }
+
     /// Returns up to `limit` chartsets that are unconfirmed, and charts that no chartset contains.
     pub async fn unconfirmed(&self, limit: u32) -> Result<Vec<Entity>, StoreError> {
         self.run_once("read what is unconfirmed", |mut connection| async move {
@@ -117,7 +157,8 @@ impl Store {
     /// Begins again, after the feed has lost changes.
     pub async fn restart_mirror(&self) -> Result<(), StoreError> {
         self.execute_for_mirror(
-            "UPDATE mirror SET sequence = NULL, restarts = restarts + 1, is_starting = true",
+            "WITH forgotten AS (DELETE FROM mirror_replacements)
+             UPDATE mirror SET sequence = NULL, restarts = restarts + 1, is_starting = true",
         )
         .await
     }

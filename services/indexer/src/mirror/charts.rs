@@ -62,11 +62,13 @@ impl Mirror<'_> {
         &self,
         charts: HashMap<NoteHash, bool>,
     ) -> Result<HashMap<NoteHash, Refusal>> {
+        let hashes: Vec<NoteHash> = charts.keys().copied().collect();
+        let replacements = self.store.replacements(&hashes).await?;
         let fetch = async |(hash, is_stored)| anyhow::Ok((is_stored, hash, self.fetch(hash).await?));
         let mut fetched = stream::iter(charts).map(fetch).buffer_unordered(FETCHES);
         let (mut new, mut bytes, mut refused) = (Vec::new(), 0, HashMap::new());
         while let Some((is_stored, hash, file)) = fetched.try_next().await? {
-            match self.check_digest(decode(hash, file).await?) {
+            match check_digest(decode(hash, file).await?, &replacements) {
                 Ok(chart) if is_stored => self.replace(&chart).await?,
                 Ok(chart) => {
                     bytes += chart.rox.as_ref().map_or(0, Vec::len);
@@ -85,18 +87,6 @@ impl Mirror<'_> {
         Ok(refused)
     }
 
-    /// Refuses a file that another one has replaced, which a replica or cache may have.
-    fn check_digest(&self, chart: Result<ChartDraft, Refusal>) -> Result<ChartDraft, Refusal> {
-        let chart = chart?;
-        let digest = chart.rox.as_deref().map(|rox| FileDigest::from(blake3::hash(rox)));
-        match self.replacements.get(&chart.hash) {
-            Some(expected) if digest.as_ref() != Some(expected) => {
-                Err(Refusal::wrong(format!("the ROX file of chart {} was replaced", chart.hash)))
-            }
-            _ => Ok(chart),
-        }
-    }
-
     /// Replaces the ROX files of stored charts that were replaced. While the mirror starts again, also of those
     /// that changed after they were stored: what the feed has lost may have been the file that is stored here.
     pub(super) async fn replace_files(
@@ -112,12 +102,12 @@ impl Mirror<'_> {
         }
         let hashes: Vec<NoteHash> = suspects.iter().map(|chart| chart.hash).collect();
         let first_seen = self.store.first_seen(&hashes).await?;
+        let new = suspects.iter().filter(|chart| !first_seen.contains_key(&chart.hash));
+        let replacements: Vec<_> = new.filter_map(|chart| Some((chart.hash, chart.replacement?))).collect();
+        let stored: Vec<NoteHash> = first_seen.keys().copied().collect();
+        self.store.record_replacements(&replacements, &stored).await?;
         for chart in suspects {
-            let Some(first_seen_ms) = first_seen.get(&chart.hash) else {
-                self.replacements.extend(chart.replacement.map(|digest| (chart.hash, digest)));
-                continue;
-            };
-            self.replacements.remove(&chart.hash);
+            let Some(first_seen_ms) = first_seen.get(&chart.hash) else { continue };
             if chart.replacement.is_none() && chart.changed_at_ms < first_seen_ms - CLOCK_TOLERANCE_MS {
                 continue;
             }
@@ -167,6 +157,21 @@ impl Mirror<'_> {
                 "the ROX file of chart {hash} has more than {MAX_FILE_BYTES} bytes"
             ))),
         })
+    }
+}
+
+/// Refuses a file that another one has replaced, which a replica or cache may have.
+fn check_digest(
+    chart: Result<ChartDraft, Refusal>,
+    replacements: &HashMap<NoteHash, FileDigest>,
+) -> Result<ChartDraft, Refusal> {
+    let chart = chart?;
+    let digest = chart.rox.as_deref().map(|rox| FileDigest::from(blake3::hash(rox)));
+    match replacements.get(&chart.hash) {
+        Some(expected) if digest.as_ref() != Some(expected) => {
+            Err(Refusal::wrong(format!("the ROX file of chart {} was replaced", chart.hash)))
+        }
+        _ => Ok(chart),
     }
 }
 

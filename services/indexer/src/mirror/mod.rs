@@ -12,13 +12,11 @@ mod downloads;
 mod page;
 mod upstream;
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use chart_index_domain::{FileDigest, NoteHash};
 use chart_index_instrumentation::meter;
 use chart_index_store::{MirrorState, ProcessRole, Store};
 use reqwest::Url;
@@ -62,8 +60,6 @@ struct Mirror<'a> {
     /// The changes since the last end of the feed.
     applied: u64,
     refused: u64,
-    /// The digests of files that have replaced others, of charts that were not stored when the feed named them.
-    replacements: HashMap<NoteHash, FileDigest>,
 }
 
 /// Follows the other index, for as long as the process runs or up to the end of the feed.
@@ -82,7 +78,6 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
         pauses: Pauses::new(NODE_RESTART),
         applied: 0,
         refused: 0,
-        replacements: HashMap::new(),
     };
     loop {
         let result = mirror.follow_with_lock().await;

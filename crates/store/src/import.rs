@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, NoteHash};
+use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, FileAliases, NoteHash};
 use sqlx::Connection;
 
 use crate::column_values::parse_chartset_id;
@@ -131,6 +131,9 @@ impl Store {
         }
         self.add_aliases(&unchanged).await?;
         let put = self.put_folders(&changed).await?;
+        if precedence == Precedence::Imported {
+            self.delete_other_aliases(chartsets).await?;
+        }
         let outcome = |(draft, _): &(&ChartsetDraft, _)| {
             put.get(&draft.id).map_or(ImportOutcome::Newer, |put| ImportOutcome::Stored(*put))
         };
@@ -147,6 +150,51 @@ impl Store {
             let charts = drafts.iter().flat_map(|draft| draft.charts.iter().map(|chart| (draft.id, chart)));
             sql::insert_aliases(&mut connection, charts.map(|(id, chart)| (id, chart.hash, &chart.aliases)))
                 .await
+        })
+        .await
+    }
+
+    /// Deletes the aliases of charts in these chartsets that the other index does not have. It may have lost
+    /// them, as in a restore or a failover. A list that is full may not be complete.
+    async fn delete_other_aliases(&self, chartsets: &[ImportedChartset]) -> Result<(), StoreError> {
+        let charts = || {
+            let drafts = chartsets.iter().map(|chartset| &chartset.draft);
+            drafts.flat_map(|draft| draft.charts.iter().map(|chart| (draft.id.to_string(), chart)))
+        };
+        let (mut hashes, mut ids, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut listed_hashes, mut listed_ids, mut listed) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, chart) in charts() {
+            let FileAliases { md5s, roll_variants } = &chart.aliases;
+            let md5s: Vec<&[u8]> = md5s.iter().map(|md5| &md5.as_bytes()[..]).collect();
+            let roll_variants = roll_variants.iter().map(|variant| &variant.as_bytes()[..]).collect();
+            for (length, aliases) in [(16, md5s), (32, roll_variants)] {
+                if aliases.len() < FileAliases::MAX_VALUES {
+                    hashes.push(&chart.hash.as_bytes()[..]);
+                    ids.push(id.clone());
+                    lengths.push(length);
+                }
+                listed_hashes.extend(aliases.iter().map(|_| &chart.hash.as_bytes()[..]));
+                listed_ids.extend(aliases.iter().map(|_| id.clone()));
+                listed.extend(aliases);
+            }
+        }
+        self.run_once("delete aliases", |mut connection| async move {
+            let delete = sqlx::query(
+                "WITH deleted AS (
+                     DELETE FROM chart_aliases AS stored
+                     USING unnest($1::bytea[], $2::text[], $3::integer[]) AS complete (hash, id, length)
+                     WHERE stored.chart_hash = complete.hash AND stored.chartset_id = complete.id
+                           AND octet_length(stored.alias) = complete.length AND NOT EXISTS (
+                               SELECT FROM unnest($4::bytea[], $5::text[], $6::bytea[]) AS listed (hash, id, alias)
+                               WHERE listed.hash = stored.chart_hash AND listed.id = stored.chartset_id
+                                     AND listed.alias = stored.alias)
+                     RETURNING stored.chartset_id
+                 )
+                 INSERT INTO pending_changes (entity) SELECT DISTINCT decode(chartset_id, 'hex') FROM deleted",
+            );
+            let delete = delete.bind(hashes).bind(ids).bind(lengths);
+            let delete = delete.bind(listed_hashes).bind(listed_ids).bind(listed);
+            delete.execute(&mut *connection).await.map(drop)
         })
         .await
     }

@@ -190,6 +190,35 @@ async fn aliases_are_imported_also_into_an_unchanged_chartset() {
     }
 }
 
+/// An index that is restored, or whose standby takes over, may lose some. Those of charts that have left the
+/// chartset are not in its record.
+#[tokio::test]
+async fn a_mirror_deletes_aliases_that_the_other_index_has_lost() {
+    let mirror = Catalogue::create().await;
+    let import = async |charts: &[ChartDraft]| {
+        let draft = folder(1, charts.iter().cloned());
+        mirror.store.put_charts(&draft.charts, 10).await.unwrap();
+        let imported = ImportedChartset { draft, updated_at_ms: 20, checked_at_ms: 20 };
+        mirror.store.import_chartsets(&[imported], Precedence::Imported, 30).await.unwrap();
+        mirror
+            .database
+            .psql("SELECT string_agg(left(encode(alias, 'hex'), 2), ' ' ORDER BY alias) FROM chart_aliases")
+    };
+    assert_eq!(
+        import(&[with_aliases(1, &[1, 2], &[7, 8]), with_aliases(2, &[3], &[])]).await,
+        "01 02 03 07 08"
+    );
+    let changes = "SELECT count(*) FROM pending_changes";
+    let before: u64 = mirror.database.psql(changes).parse().unwrap();
+    assert_eq!(import(&[with_aliases(1, &[2], &[7]), with_aliases(2, &[3], &[])]).await, "02 03 07");
+    assert_eq!(mirror.database.psql(changes), (before + 1).to_string(), "the chartset has changed");
+    assert_eq!(import(&[with_aliases(1, &[2], &[7])]).await, "02 03 07", "of a chart that has left");
+    let full: Vec<u8> = (100..164).collect();
+    import(&[with_aliases(1, &full, &[7])]).await;
+    let stored = mirror.database.psql("SELECT count(*) FROM chart_aliases WHERE octet_length(alias) = 16");
+    assert_eq!(stored, "66", "there may be more than the record has");
+}
+
 #[tokio::test]
 async fn erased_charts_have_no_aliases() {
     let catalogue = Catalogue::create().await;

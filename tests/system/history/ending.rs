@@ -91,12 +91,7 @@ async fn compare_with_model(world: &World, client: &Client) -> Result<(), String
 
 /// Runs the checks of `chart-indexer`.
 fn verify(world: &World, ending: &mut Ending) {
-    let run = |arguments: &[&str]| {
-        let output = world.system().indexer(WRITERS[0], arguments).output();
-        let output = output.expect("it starts");
-        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        (output.status.success(), text.concat())
-    };
+    let run = |arguments: &[&str]| run_indexer(world, arguments);
     // What lost its number in a fault gets one from the next command that writes.
     let (is_ok, text) = run(&["filter"]);
     if !is_ok {
@@ -114,19 +109,31 @@ fn verify(world: &World, ending: &mut Ending) {
             }
             world.system().start_process(FOLLOW);
         }
-        let start = Instant::now();
-        loop {
-            let (is_ok, text) = run(&["verify", "--search"]);
-            if is_ok {
-                break;
-            }
-            if start.elapsed() > SYNC_TIMEOUT {
-                ending.violations.push(format!("verify --search after {SYNC_TIMEOUT:?}: {text}"));
-                break;
-            }
-            thread::sleep(Duration::from_millis(500));
-        }
+        ending.violations.extend(wait_for_search_nodes(world).err());
     }
+}
+
+/// Waits until the search nodes have all changes.
+pub(crate) fn wait_for_search_nodes(world: &World) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        let (is_ok, text) = run_indexer(world, &["verify", "--search"]);
+        if is_ok {
+            return Ok(());
+        }
+        if start.elapsed() > SYNC_TIMEOUT {
+            return Err(format!("verify --search after {SYNC_TIMEOUT:?}: {text}"));
+        }
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// Whether the command succeeds, and what it prints.
+fn run_indexer(world: &World, arguments: &[&str]) -> (bool, String) {
+    let output = world.system().indexer(WRITERS[0], arguments).output();
+    let output = output.expect("it starts");
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (output.status.success(), text.concat())
 }
 
 /// Compares an export of the index with one of the mirror that `chart-indexer` has filled.

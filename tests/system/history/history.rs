@@ -152,7 +152,12 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     });
     let mut writers: Vec<_> =
         (0..WRITERS.len()).map(|index| Writer::new(Arc::clone(&world), index)).collect();
-    tokio::task::block_in_place(|| fill(&world, &mut writers, options.seed));
+    tokio::task::block_in_place(|| {
+        fill(&world, &mut writers, options.seed);
+        if world.system().has_meilisearch {
+            ending::wait_for_search_nodes(&world).expect("the search nodes have the first chartsets");
+        }
+    });
     // All responses show what no command will touch.
     tokio::time::sleep(MAX_AGE).await;
     let clients = Clients::new(start, Arc::clone(&names), &replicas, haproxy);

@@ -336,9 +336,12 @@ $$;
 -- Ratings and patterns that `chart-indexer backfill` has computed.
 CREATE FUNCTION write_shown_analysis() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.analysis_version = (SELECT listed_version FROM chart_analysis) THEN
-        PERFORM write_shown(ARRAY(SELECT chartset_id FROM chartset_charts WHERE chart_hash = NEW.hash));
-    END IF;
+    PERFORM write_shown(ARRAY(
+        SELECT DISTINCT member.chartset_id
+        FROM before JOIN after USING (hash) JOIN chartset_charts AS member ON member.chart_hash = hash
+        WHERE after.analysis_version = (SELECT listed_version FROM chart_analysis)
+              AND (before.rating, before.patterns, before.analysis_version)
+                  IS DISTINCT FROM (after.rating, after.patterns, after.analysis_version)));
     RETURN NULL;
 END
 $$;
@@ -356,11 +359,10 @@ CREATE TRIGGER chartsets_write_shown
         creator_search, source_kind, removed_at_ms, chart_count
     ON chartsets FOR EACH ROW EXECUTE FUNCTION write_shown_chartset();
 
+-- Once for all charts of a statement: for each chart it would be most of the time of a backfill.
 CREATE TRIGGER charts_write_shown
-    AFTER UPDATE OF rating, patterns, analysis_version ON charts FOR EACH ROW
-    WHEN ((OLD.rating, OLD.patterns, OLD.analysis_version)
-          IS DISTINCT FROM (NEW.rating, NEW.patterns, NEW.analysis_version))
-    EXECUTE FUNCTION write_shown_analysis();
+    AFTER UPDATE ON charts REFERENCING OLD TABLE AS before NEW TABLE AS after
+    FOR EACH STATEMENT EXECUTE FUNCTION write_shown_analysis();
 
 -- Ingest ------------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,11 @@ from .panels import DATASOURCE
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboards"
 TAG = "chart-index"
+# Processes that were not there two minutes before, by version.
+STARTS = (
+    'count by (job, service_version) (target_info{job=~"chart-index|chart-indexer"}'
+    ' unless target_info{job=~"chart-index|chart-indexer"} offset 2m)'
+)
 DASHBOARDS = {
     "service": ("Service", "Requests, errors, durations and objectives.", service),
     "saturation": ("Saturation", "How much is left of each limited resource.", saturation),
@@ -56,10 +61,18 @@ def generate(name):
         .refresh("30s")
         .timezone("browser")
         .tooltip(DashboardCursorSync.CROSSHAIR)
+        .annotation(
+            builders.AnnotationQuery()
+            .name("Starts")
+            .datasource(DATASOURCE)
+            .enable(True)
+            .icon_color("blue")
+            .expr(STARTS)
+        )
         .with_variable(builders.DatasourceVariable("datasource").label("Data source").type("prometheus"))
-        .with_variable(query_variable("job", "Job", "label_values(process_uptime_seconds, job)"))
+        .with_variable(query_variable("job", "Job", "label_values(process_start_time_seconds, job)"))
         .with_variable(
-            query_variable("instance", "Instance", 'label_values(process_uptime_seconds{job=~"$job"}, instance)')
+            query_variable("instance", "Instance", 'label_values(process_start_time_seconds{job=~"$job"}, instance)')
         )
         .with_variable(
             builders.TextBoxVariable("runbook")

@@ -1,10 +1,19 @@
 """The first row of every dashboard: whether the service and the servers that it uses are available."""
 
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
 from .panels import metric, number, rate, rising, share, state, states, steps
 
 REQUESTS = "http_server_request_duration_seconds_count"
 SERVER_ERROR = 'http_response_status_code=~"5.."'
 
+FIRING = 'ALERTS{alertname=~"ChartIndex.+", alertname!="ChartIndexWatchdog", alertstate="firing"}'
+
+# Of all instances, so that a component without one is seen. A replica that serves everything has no component.
+READY = (
+    'sum by (component) (chart_index_ready{job="chart-index"}) / count by (component) (up{job="chart-index"})'
+    ' or (chart_index_tier:expected:info unless on () up{job="chart-index", component=""}) * 0'
+)
 POSTGRESQL = f"avg({metric('chart_index_postgresql_available')})"
 REDIS = f"avg({metric('chart_index_redis_connected')})"
 MEILISEARCH = f"avg({metric('chart_index_search_node_usable')})"
@@ -14,15 +23,13 @@ CONFIRMED = f"avg({metric('chart_index_cache_confirmed')})"
 def first_row():
     """Eight panels of equal width."""
     return [
-        number(
+        state(
             "Ready replicas",
-            "Replicas of chart-index that receive requests. A replica stays ready while PostgreSQL is unavailable.",
-            "none",
-            steps(("red", None), ("green", 1)),
-            f"sum({metric('chart_index_ready')}) or vector(0)",
-            background=True,
-            alert="ChartIndexNotReady",
-        ),
+            "By component: whether the replicas that Prometheus has as targets receive requests. A replica stays ready "
+            "while PostgreSQL is unavailable.",
+            {"{{component}}": READY},
+            "ChartIndexNotReady",
+        ).text_mode(BigValueTextMode.VALUE_AND_NAME),
         state(
             "PostgreSQL",
             "Whether the replicas have polled the catalogue within the last 5 seconds. Down: cached responses only.",
@@ -73,10 +80,10 @@ def first_row():
         ).decimals(2),
         number(
             "Firing alerts",
-            "Alerts that fire, of all jobs and instances. The dashboard Service names them.",
+            "Alerts of chart-index that fire, of all jobs and instances. The dashboard Service names them.",
             "none",
             steps(("green", None), ("red", 1)),
-            'count(ALERTS{alertstate="firing"}) or vector(0)',
+            f"count({FIRING}) or vector(0)",
             background=True,
         ),
     ]

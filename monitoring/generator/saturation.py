@@ -50,12 +50,12 @@ def now():
         number("CPU", "Cores in use, all processes together.", "none", NEUTRAL, total(rate(CPU))).decimals(2),
         number(
             "Memory",
-            "The largest resident memory of a process.",
-            "bytes",
-            NEUTRAL,
-            f"max({metric('process_memory_usage_bytes')})",
+            "The largest share of its limit that a process uses: that of its container, or of the machine.",
+            "percentunit",
+            rising(0.7, 0.85),
+            of_limit("process_memory_usage_bytes", "process_memory_limit_bytes"),
             alert="ChartIndexMemory",
-        ),
+        ).decimals(1),
         number(
             "File descriptors",
             "The largest share of its limit that a process has open.",
@@ -121,7 +121,16 @@ def processes():
             {BY_RUNTIME: busy_ratio()},
             limit=0.9,
         ),
-        graph("Memory", "Resident memory.", "bytes", {BY_PROCESS: metric("process_memory_usage_bytes")}),
+        graph(
+            "Memory",
+            "Resident memory, and its limit.",
+            "bytes",
+            {
+                BY_PROCESS: metric("process_memory_usage_bytes"),
+                f"{BY_PROCESS} limit": metric("process_memory_limit_bytes"),
+            },
+            logarithmic=True,
+        ),
         graph(
             "File descriptors",
             "Open file descriptors, and how many may be open.",

@@ -1,7 +1,7 @@
 """Search and index: which engine answers lists, how fresh its index is, and what the indexer does."""
 
 from .overview import first_row
-from .panels import NEUTRAL, graph, metric, number, occurring, quantile, rate, rising, share, states, total
+from .panels import graph, metric, number, occurring, quantile, rate, rising, share, states, total
 
 RESPONSES = "chart_index_search_responses_total"
 SEARCHES = "chart_index_search_requests_total"
@@ -21,7 +21,6 @@ def rows():
         ("", [*first_row(), *now(), nodes(), *lists()]),
         ("Index", index()),
         ("Sync", sync()),
-        ("Ingest", ingest()),
     ]
 
 
@@ -83,14 +82,6 @@ def now():
             rising(300, 900),
             f"max({SINCE_SYNC})",
             alert="ChartIndexSyncWithoutSuccess",
-        ).decimals(0),
-        number(
-            "Refused files",
-            "Files that an ingest refused within the selected time.",
-            "none",
-            NEUTRAL,
-            f"sum(increase({metric('chart_index_ingest_refusals_total')}[$__range]))",
-            empty="None",
         ).decimals(0),
     ]
 
@@ -222,27 +213,5 @@ def sync():
             "ops",
             {"{{chart_index_sync_action}}": total(rate("chart_index_sync_documents_total"), "chart_index_sync_action")},
             stacked=True,
-        ),
-    ]
-
-
-def ingest():
-    """chart-indexer ingest, where it runs long enough to be scraped."""
-    return [
-        graph(
-            "Chartsets by outcome",
-            "Chartsets per second. A short ingest ends before it is scraped; its report has the numbers.",
-            "ops",
-            {"{{chart_index_outcome}}": total(rate("chart_index_ingest_chartsets_total"), "chart_index_outcome")},
-            stacked=True,
-            width=12,
-        ),
-        graph(
-            "Refused files by reason",
-            "Files per second.",
-            "ops",
-            {"{{chart_index_reason}}": occurring("chart_index_ingest_refusals_total", by="chart_index_reason")},
-            stacked=True,
-            width=12,
         ),
     ]

@@ -1,11 +1,19 @@
 """Service: what clients see, and the objectives."""
 
-from .overview import REQUESTS, SERVER_ERROR, dependencies, first_row
+from .overview import FIRING, REQUESTS, SERVER_ERROR, dependencies, first_row
 from .panels import falling, graph, metric, number, occurring, quantile, rate, share, states, steps, total
 
 DURATION = "http_server_request_duration_seconds"
 ROUTED = 'http_route!=""'
-OBJECTIVES = {"Lookup": "lookup", "ROX": "rox", "List": "list", "Freshness": "freshness"}
+OBJECTIVES = {
+    "Lookup": "lookup",
+    "ROX": "rox",
+    "List": "list",
+    "Detail": "detail",
+    "Page": "page",
+    "Bulk": "bulk",
+    "Freshness": "freshness",
+}
 ALL_INSTANCES = "Of all jobs and instances. "
 
 
@@ -29,8 +37,8 @@ def objectives():
         number(
             "Error budget left (30 days)",
             ALL_INSTANCES + "100 %: no errors in 30 days; 0 %: the budget is used; below: the objective is missed. "
-            "Lookup: 99.9 % under 50 ms; ROX: 99.9 % under 100 ms; list: 99 % under 300 ms; freshness: 99 % of "
-            "minutes with a lag under 30 s. A 429 is not an error.",
+            "Lookup: 99.9 % under 50 ms; ROX: 99.9 % under 100 ms; list, detail and page: 99 % under 300 ms; bulk: "
+            "99 % under 2.5 s; freshness: 99 % of minutes with a lag under 30 s. A 429 is not an error.",
             "percentunit",
             falling(0, 0.25),
             by_objective("slo:error_budget_remaining:ratio30d"),
@@ -63,6 +71,20 @@ def requests():
                 "{{http_route}}": total(rate(REQUESTS, ROUTED), "http_route"),
                 "unmatched": total(rate(REQUESTS, 'http_route=""')),
             },
+        ),
+        graph(
+            "Requests by component",
+            "Requests per second of the replicas of each tier.",
+            "reqps",
+            {"{{component}}": total(rate(REQUESTS), "component")},
+            width=12,
+        ),
+        graph(
+            "Requests by group",
+            "Requests per second, by what an objective is about.",
+            "reqps",
+            {"{{chart_index_group}}": total(rate(REQUESTS), "chart_index_group")},
+            width=12,
         ),
         graph(
             "Server errors by kind",
@@ -165,7 +187,7 @@ def objectives_over_time():
         states(
             "Firing alerts",
             ALL_INSTANCES + "No data while none fires.",
-            {"{{alertname}}": 'max by (alertname) (ALERTS{alertstate="firing"})'},
+            {"{{alertname}}": f"max by (alertname) ({FIRING})"},
             thresholds=steps(("red", None)),
             texts=None,
         ).height(8),

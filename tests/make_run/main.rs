@@ -112,7 +112,7 @@ async fn run_serves_only_the_given_library() {
 
     let run = Run::start(folder.path(), &first.root());
     assert_eq!(run.titles().await, ["First"]);
-    assert!(run.metrics().await.contains("process_uptime_seconds"));
+    assert!(run.metrics().await.contains("process_start_time_seconds"));
     for step in ["-- Starting private servers", "-- Creating the schema", "-- Reading the charts"] {
         assert!(run.output.iter().any(|line| line.starts_with(step)), "{step}: {:#?}", run.output);
     }

@@ -189,6 +189,8 @@ impl RequestMetrics {
         durations[outcome.index()].get_or_init(|| {
             let mut labels = outcome.labels();
             labels.push(KeyValue::new("http.request.method", method.into_str()));
+            let group = route.map_or(Group::Other, |route| route.group);
+            labels.push(KeyValue::new("chart_index.group", group.as_str()));
             if let Some(route) = route
                 && self.label_sets_with_route.fetch_add(1, Ordering::Relaxed) < MAX_LABEL_SETS_WITH_ROUTE
             {

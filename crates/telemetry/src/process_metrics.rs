@@ -1,10 +1,16 @@
 //! Metrics of the process: CPU time, memory, open file descriptors.
 
-use std::time::Instant;
+use std::path::Path;
+use std::time::SystemTime;
 
 use chart_index_instrumentation::meter;
 use opentelemetry::KeyValue;
 use procfs::process::{LimitValue, Process};
+use procfs::{Current, Meminfo};
+
+/// Where version 2 of cgroups is mounted. A container with its own namespace of cgroups sees its own as the
+/// root.
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Registers the metrics. Values that `/proc` does not provide are missing.
 pub(crate) fn register() {
@@ -28,6 +34,15 @@ pub(crate) fn register() {
         Some(process.stat().ok()?.rss * procfs::page_size())
     });
     gauge(
+        "process.memory.limit",
+        "By",
+        "Memory limit of the cgroup of the process, or the memory of the machine",
+        |process| {
+            let limit = cgroup(process).and_then(|group| cgroup_memory_limit(Path::new(CGROUPS), &group));
+            limit.or_else(|| Some(Meminfo::current().ok()?.mem_total))
+        },
+    );
+    gauge(
         "process.file_descriptors.open",
         "{file_descriptor}",
         "Open file descriptors of the process",
@@ -42,12 +57,12 @@ pub(crate) fn register() {
             LimitValue::Unlimited => None,
         },
     );
-    let started = Instant::now();
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     meter()
-        .f64_observable_gauge("process.uptime")
+        .f64_observable_gauge("process.start_time")
         .with_unit("s")
-        .with_description("Time since the start of the process")
-        .with_callback(move |observer| observer.observe(started.elapsed().as_secs_f64(), &[]))
+        .with_description("Unix time of the start of the process")
+        .with_callback(move |observer| observer.observe(started, &[]))
         .build();
 }
 
@@ -78,4 +93,37 @@ const fn stime(stat: &procfs::process::Stat) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "exact for thousands of years")]
 fn seconds(ticks: u64) -> f64 {
     ticks as f64 / procfs::ticks_per_second() as f64
+}
+
+/// The path of the cgroup (version 2) of a process.
+fn cgroup(process: &Process) -> Option<String> {
+    process.cgroups().ok()?.into_iter().find(|group| group.hierarchy == 0).map(|group| group.pathname)
+}
+
+/// The lowest limit, in bytes, of a cgroup and those above it. `None` without one.
+fn cgroup_memory_limit(root: &Path, group: &str) -> Option<u64> {
+    let folder = root.join(group.trim_start_matches('/'));
+    let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    let limits = folders.filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok());
+    limits.filter_map(|limit| limit.trim().parse().ok()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lowest_memory_limit_of_cgroups_applies() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("outer/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        let limit = || cgroup_memory_limit(root.path(), "/outer/inner");
+        assert_eq!(limit(), None);
+        std::fs::write(inner.join("memory.max"), "max\n").unwrap();
+        assert_eq!(limit(), None);
+        std::fs::write(root.path().join("outer/memory.max"), "2048\n").unwrap();
+        assert_eq!(limit(), Some(2048));
+        std::fs::write(inner.join("memory.max"), "1024\n").unwrap();
+        assert_eq!(limit(), Some(1024));
+    }
 }

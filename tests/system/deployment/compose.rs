@@ -14,6 +14,7 @@ const ONE_SHOT: &[&str] = &["meilisearch-keys", "migrate", "ingest"];
 
 /// The services whose ports are published, each with its port.
 const PUBLISHED: &[(&str, &str)] = &[
+    ("alertmanager", "127.0.0.1:${ALERTMANAGER_PORT:-9093}:9093"),
     ("grafana", "127.0.0.1:${GRAFANA_PORT:-3000}:3000"),
     ("haproxy", "${LISTEN:-127.0.0.1:8080}:8080"),
     ("prometheus", "127.0.0.1:${PROMETHEUS_PORT:-9090}:9090"),
@@ -53,7 +54,9 @@ fn containers_have_no_privileges() {
         }
         for volume in service["volumes"].as_array().into_iter().flatten() {
             let volume = volume.as_str().expect("the short form");
-            let is_mount = volume.starts_with('.') || volume.starts_with('$');
+            // Dumps may be in a folder of the machine.
+            let is_writable = volume.starts_with("${BACKUPS:-backups}:");
+            let is_mount = (volume.starts_with('.') || volume.starts_with('$')) && !is_writable;
             assert!(!is_mount || volume.ends_with(":ro"), "{name}: {volume}");
             assert!(!volume.contains("docker.sock"), "{name}: {volume}");
         }
@@ -148,12 +151,13 @@ fn prometheus_scrapes_every_service_with_metrics() {
         let file = job["file_sd_configs"][0]["files"][0].as_str().expect("a file");
         let file = file.strip_prefix("targets/").expect("the folder that is mounted");
         let entries = deployment(&["compose", &format!("compose/prometheus/{file}")]);
-        entries[0]["targets"].as_array().expect("targets").clone()
+        let entries = entries.as_array().expect("targets").clone();
+        entries.into_iter().flat_map(|entry| entry["targets"].as_array().expect("targets").clone())
     });
     let targets: BTreeSet<_> = targets.map(|target| target.as_str().expect("a target").to_owned()).collect();
     let replicas = REPLICAS.map(|name| format!("{name}:9090"));
-    let others = ["sync:9091", "haproxy:8404", "127.0.0.1:9090"].map(str::to_owned);
-    assert_eq!(targets, replicas.into_iter().chain(others).collect());
+    let others = ["sync:9091", "haproxy:8404", "alertmanager:9093", "blackbox:9115", "127.0.0.1:9090"];
+    assert_eq!(targets, replicas.into_iter().chain(others.map(str::to_owned)).collect());
     let services = services();
     for target in &targets {
         let (name, _) = target.split_once(':').expect("a port");
@@ -161,6 +165,37 @@ fn prometheus_scrapes_every_service_with_metrics() {
         let networks = services[name]["networks"].as_array().expect("networks");
         assert!(networks.iter().any(|network| network == "monitoring"), "{name}");
     }
+}
+
+#[test]
+fn prometheus_keeps_what_error_budgets_need() {
+    let rules =
+        std::fs::read_to_string(chart_index_tests::workspace_root().join("monitoring/rules/recording.yml"));
+    let rules = rules.expect("the rules");
+    let windows = rules.split('[').filter_map(|rest| rest.split_once("d]")?.0.parse::<u64>().ok());
+    let longest = windows.max().expect("a window of days");
+    let command = services()["prometheus"]["command"].to_string();
+    let days = command.split("retention.time=").nth(1).and_then(|rest| rest.split_once('d'));
+    let days: u64 = days.and_then(|(days, _)| days.parse().ok()).expect("days");
+    assert!(days > longest, "{days}, {longest}");
+}
+
+/// The probes and the tiers that alerts expect are those of Compose.
+#[test]
+fn targets_have_the_tiers_that_alerts_expect() {
+    let entries = deployment(&["compose", "compose/prometheus/chart-index.yml"]);
+    let mut tiers = BTreeSet::new();
+    for entry in entries.as_array().expect("targets") {
+        let tier = entry["labels"]["component"].as_str().expect("a label");
+        for target in entry["targets"].as_array().expect("targets") {
+            assert!(target.as_str().expect("a target").starts_with(&format!("{tier}-")), "{tier}: {target}");
+        }
+        tiers.insert(tier.to_owned());
+    }
+    let rules = deployment(&["compose", "monitoring/rules/recording.yml"]);
+    let expected = rules["groups"][0]["rules"][0]["expr"].as_str().expect("an expression").to_owned();
+    let expected = expected.split(r#""component", ""#).skip(1).filter_map(|rest| rest.split('"').next());
+    assert_eq!(tiers, expected.map(str::to_owned).collect());
 }
 
 #[test]

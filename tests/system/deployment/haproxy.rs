@@ -143,6 +143,104 @@ async fn clients_cannot_forge_headers_of_proxies() {
     assert!(!received.contains("trace") && !received.contains("x-request-id"), "{received}");
 }
 
+/// The client is 127.0.0.2, nginx sends from 127.0.0.1, and the second front proxy is in the header only.
+#[tokio::test]
+async fn front_proxies_name_the_client() {
+    let site = Site::start_with(&[("FRONT_PROXIES", "127.0.0.1 198.51.100.0/24")]).await;
+    let nginx = Nginx::start(site.address).await;
+    let forwarded = async |header: &str| {
+        let received = nginx.received(header).await;
+        let lines: Vec<_> = received.lines().filter(|line| line.contains("forwarded")).collect();
+        assert_eq!(lines.len(), 1, "{received}");
+        lines[0].to_owned()
+    };
+    assert_eq!(forwarded("X-Other: 1").await, "x-forwarded-for: 127.0.0.2");
+    assert_eq!(forwarded("X-Forwarded-For: 192.0.2.1").await, "x-forwarded-for: 127.0.0.2");
+    // What a client sends to HAProxy itself does not count.
+    let others = Site::start_with(&[("FRONT_PROXIES", "198.51.100.0/24")]).await;
+    let received = others.received("/api/chartsets", FORGED).await;
+    assert!(received.contains("\nx-forwarded-for: 127.0.0.1\r"), "{received}");
+    // Two in a row: the address before that of the second one.
+    for (header, expected) in [
+        ("203.0.113.7, 198.51.100.1", "203.0.113.7"),
+        ("192.0.2.1, 203.0.113.7", "203.0.113.7"),
+        ("198.51.100.1", "198.51.100.1"),
+        ("no address", "127.0.0.1"),
+    ] {
+        let received = site.received("/api/chartsets", &[("x-forwarded-for", header)]).await;
+        assert!(received.contains(&format!("\nx-forwarded-for: {expected}\r")), "{header}: {received}");
+    }
+}
+
+#[tokio::test]
+async fn connections_of_front_proxies_are_not_limited() {
+    let limits = [("HAPROXY_CONNECTIONS_PER_CLIENT", "1"), ("HAPROXY_CONNECTIONS_PER_NETWORK", "1")];
+    let site = Site::start_with(&[limits[0], limits[1], ("FRONT_PROXIES", "127.0.0.0/8")]).await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(first_byte(site.address).await.expect("a response"));
+    }
+}
+
+/// An nginx in front of an HAProxy, with the example of docs/operations/compose.md. Killed when dropped.
+struct Nginx {
+    address: SocketAddr,
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Nginx {
+    async fn start(haproxy: SocketAddr) -> Self {
+        let page =
+            std::fs::read_to_string(workspace_root().join("docs/operations/compose.md")).expect("a page");
+        let example =
+            page.split("```nginx\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
+        let address = fixed_address();
+        let location = example.replace("127.0.0.1:8080", &haproxy.to_string());
+        assert!(location.contains(&haproxy.to_string()), "{location}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+        let paths: String = paths.map(|name| format!("{name}_temp_path {name};")).concat();
+        let configuration = format!(
+            "daemon off; pid pid; error_log error.log; events {{}}\n\
+             http {{ access_log off; {paths}\nserver {{ listen {address};\n{location}}} }}"
+        );
+        std::fs::write(folder.path().join("nginx.conf"), configuration).expect("a configuration");
+        let mut child = Command::new("nginx")
+            .args(["-e", "error.log", "-c", "nginx.conf", "-p"])
+            .arg(folder.path())
+            .spawn()
+            .expect("nginx is installed: `scripts/servers install nginx`");
+        within(TIMEOUT, async || {
+            assert!(child.try_wait().expect("a process").is_none(), "nginx ended");
+            TcpStream::connect(address).await.ok().map(drop)
+        })
+        .await;
+        Self { address, child, _folder: folder }
+    }
+
+    /// The request that a replica received from a client at 127.0.0.2 with this header.
+    async fn received(&self, header: &str) -> String {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, 2], 0).into()).expect("an address of this machine");
+        let mut stream = socket.connect(self.address).await.expect("nginx listens");
+        let request =
+            format!("GET /api/chartsets HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{header}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("a request is sent");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.expect("a response");
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        response.to_lowercase()
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
 /// The only client is an IPv4 address, which is its own network.
 #[tokio::test]
 async fn connections_of_clients_and_of_networks_are_limited() {
@@ -172,6 +270,10 @@ async fn paths_are_routed_by_whole_segments() {
         ("/api/charts/0", "lookup-"),
         ("/api/charts/0/rox", "lookup-"),
         ("/api/charts", "lookup-"),
+        ("/api/charts/filter", "lookup-"),
+        ("/api/variants/0", "lookup-"),
+        ("/api/changes", "lookup-"),
+        ("/api/exports/latest", "lookup-"),
         ("/api/chartsets", "browse-"),
         ("/api/chartsets/0", "browse-"),
         ("/go/chartset/0", "browse-"),

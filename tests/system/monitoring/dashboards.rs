@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::expressions::metrics;
 
 /// Series of Prometheus itself that a dashboard uses.
-const OF_PROMETHEUS: &[&str] = &["ALERTS"];
+const OF_PROMETHEUS: &[&str] = &["ALERTS", "up"];
 
 #[derive(Debug)]
 pub(crate) struct Query {

@@ -2,10 +2,12 @@
 #![expect(clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod dashboards;
+mod delivery;
 mod expressions;
 mod loaded;
 mod panel_data;
 mod rules;
+mod runbook;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -13,25 +13,14 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// Pause between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The reasons for which a panel may have no data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    /// It is about `chart-indexer ingest`, which has ended before it is scraped.
-    Ingest,
-    /// It shows alerts, errors or refusals by their kind, and these do not occur here.
-    Never,
-}
-
-/// The panels that may have no data, by the names of their dashboard and panel.
-const WITHOUT_DATA: &[(&str, &str, Reason)] = &[
-    ("dependencies", "Meilisearch: errors", Reason::Never),
-    ("dependencies", "PostgreSQL: statements and timeouts", Reason::Never),
-    ("dependencies", "Redis: errors", Reason::Never),
-    ("saturation", "Shed requests by reason", Reason::Never),
-    ("search", "Chartsets by outcome", Reason::Ingest),
-    ("search", "Refused files", Reason::Ingest),
-    ("search", "Refused files by reason", Reason::Ingest),
-    ("service", "Firing alerts", Reason::Never),
+/// The panels that may have no data, by the names of their dashboard and panel: they show alerts or errors by
+/// their kind, and these do not occur here.
+const WITHOUT_DATA: &[(&str, &str)] = &[
+    ("dependencies", "Meilisearch: errors"),
+    ("dependencies", "PostgreSQL: statements and timeouts"),
+    ("dependencies", "Redis: errors"),
+    ("saturation", "Shed requests by reason"),
+    ("service", "Firing alerts"),
 ];
 
 /// Parts of queries about nodes of Meilisearch, which have no data without a node.
@@ -61,15 +50,15 @@ async fn panels_have_data_with_meilisearch() {
 #[test]
 fn exceptions_name_panels() {
     let queries = queries();
-    for (dashboard, panel, reason) in WITHOUT_DATA {
+    for (dashboard, panel) in WITHOUT_DATA {
         let exists = queries.iter().any(|query| query.dashboard == *dashboard && query.panel == *panel);
-        assert!(exists, "{dashboard}, {panel}: {reason:?}");
+        assert!(exists, "{dashboard}, {panel}");
     }
 }
 
 /// Sends requests until every query has had a value, except for those of panels that may have none.
 async fn assert_have_data(loaded: &Loaded, mut missing: Vec<Query>) {
-    missing.retain(|query| reason(query).is_none());
+    missing.retain(|query| !WITHOUT_DATA.contains(&(query.dashboard.as_str(), query.panel.as_str())));
     let start = Instant::now();
     for round in 0_u32.. {
         // A series that begins with its first error has no rate before the second one.
@@ -90,13 +79,6 @@ async fn assert_have_data(loaded: &Loaded, mut missing: Vec<Query>) {
         assert!(start.elapsed() < TIMEOUT, "without data: {missing:#?}");
         tokio::time::sleep(PAUSE).await;
     }
-}
-
-fn reason(query: &Query) -> Option<Reason> {
-    let is_entry = |(dashboard, panel, _): &&(&str, &str, Reason)| {
-        *dashboard == query.dashboard && *panel == query.panel
-    };
-    WITHOUT_DATA.iter().find(is_entry).map(|(_, _, reason)| *reason)
 }
 
 /// Whether a query has a number within the last minute.

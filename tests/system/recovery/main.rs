@@ -9,6 +9,7 @@
 mod backup;
 mod catalogue;
 mod change_feed;
+mod compose_backup;
 mod index_format;
 mod lost_state;
 mod migrations;

@@ -42,8 +42,8 @@ pub struct Rule {
 }
 
 impl PrivatePrometheus {
-    /// Starts a server that scrapes these addresses, each with the name of its job (`chart-index`,
-    /// `chart-indexer`), and itself as `prometheus`.
+    /// Starts a server that scrapes these addresses, each with the name of its job, which is that of a file in
+    /// `monitoring/targets`, and itself as `prometheus`.
     pub async fn start(targets: &[(&str, SocketAddr)]) -> Self {
         let http = http_client_builder().build().expect("an HTTP client");
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -163,13 +163,15 @@ fn write_configuration(folder: &Path, targets: &[(&str, SocketAddr)]) {
         let name = path.file_name().expect("a name");
         copy_with_short_intervals(&path, &folder.join("rules").join(name));
     }
-    for job in ["chart-index", "chart-indexer", "haproxy", "prometheus"] {
+    for entry in std::fs::read_dir(source.join("targets")).expect("the targets") {
+        let name = entry.expect("a file").file_name().into_string().expect("UTF-8");
+        let job = name.trim_end_matches(".yml");
         let addresses =
             targets.iter().filter(|(name, _)| *name == job).map(|(_, address)| address.to_string());
         let addresses: Vec<String> = addresses.collect();
         let entries =
             if addresses.is_empty() { Vec::new() } else { vec![serde_json::json!({ "targets": addresses })] };
-        let file = folder.join("targets").join(format!("{job}.yml"));
+        let file = folder.join("targets").join(name);
         // JSON is YAML.
         std::fs::write(file, Value::from(entries).to_string()).expect("a file of targets");
     }

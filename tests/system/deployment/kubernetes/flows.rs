@@ -13,22 +13,22 @@ const FLOWS: &[&str] = &[
     "chart-index ingress envoy-gateway-system/* TCP http",
     "chart-index ingress monitoring/* TCP admin",
     "chart-indexer ingress monitoring/* TCP metrics",
-    "chart-index,chart-indexer egress postgres TCP 5432",
+    "chart-index,chart-indexer egress cnpg.io/cluster TCP 5432",
     "chart-index egress redis TCP redis",
     "chart-index,chart-indexer egress meilisearch TCP http",
     "meilisearch ingress chart-index,chart-indexer TCP http",
     "redis ingress chart-index TCP redis",
-    "postgres ingress chart-index,chart-indexer TCP 5432",
-    "postgres ingress cnpg-system/cloudnative-pg TCP 5432",
-    "postgres ingress cnpg-system/cloudnative-pg TCP 8000",
-    "postgres ingress monitoring/* TCP 9187",
-    "postgres ingress postgres TCP 5432",
-    "postgres ingress postgres TCP 8000",
-    "postgres egress postgres TCP 5432",
-    "postgres egress postgres TCP 8000",
+    "cnpg.io/cluster ingress chart-index,chart-indexer TCP 5432",
+    "cnpg.io/cluster ingress cnpg-system/cloudnative-pg TCP 5432",
+    "cnpg.io/cluster ingress cnpg-system/cloudnative-pg TCP 8000",
+    "cnpg.io/cluster ingress monitoring/* TCP 9187",
+    "cnpg.io/cluster ingress cnpg.io/cluster TCP 5432",
+    "cnpg.io/cluster ingress cnpg.io/cluster TCP 8000",
+    "cnpg.io/cluster egress cnpg.io/cluster TCP 5432",
+    "cnpg.io/cluster egress cnpg.io/cluster TCP 8000",
     // The API of Kubernetes and the object store.
-    "postgres egress 0.0.0.0/0 TCP 443",
-    "postgres egress 0.0.0.0/0 TCP 6443",
+    "cnpg.io/cluster egress 0.0.0.0/0 TCP 443",
+    "cnpg.io/cluster egress 0.0.0.0/0 TCP 6443",
 ];
 
 /// Everything is denied, both ways, except the flows that are needed.
@@ -86,14 +86,15 @@ fn port(port: &Value) -> String {
     format!("{} {number}", text(&port["protocol"]))
 }
 
-/// The names of the pods that a selector selects; `*` for all.
+/// The names of the pods that a selector selects, or the label that they all have; `*` for all.
 fn pods(selector: &Value) -> String {
-    let labels = ["app.kubernetes.io/name", "cnpg.io/cluster", "k8s-app"];
+    let labels = ["app.kubernetes.io/name", "k8s-app"];
     let label = labels.iter().find_map(|label| selector["matchLabels"][label].as_str());
     if let Some(label) = label {
         return label.to_owned();
     }
     match array(&selector["matchExpressions"]).first() {
+        Some(expression) if expression["operator"] == "Exists" => text(&expression["key"]).to_owned(),
         Some(expression) => array(&expression["values"]).iter().map(text).collect::<Vec<_>>().join(","),
         None => "*".to_owned(),
     }

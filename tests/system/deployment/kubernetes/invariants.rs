@@ -40,6 +40,7 @@ pub(super) const INVARIANTS: &[(&str, Check)] = &[
     ("monitors select ports", monitors_select_ports),
     ("replicas scale by CPU", replicas_scale_by_cpu),
     ("PostgreSQL has enough connections", postgresql_has_enough_connections),
+    ("sizes are those of capacity.md", sizes_follow_from_the_cores),
     ("commits survive a failover", commits_survive_a_failover),
     ("cron jobs run as documented", cron_jobs_run_as_documented),
 ];
@@ -105,7 +106,10 @@ const OBJECTS_OF: &[(&str, &[&str])] = &[
             "ObjectStore postgres-backup",
             "PodMonitor chart-index",
             "PodMonitor chart-indexer",
+            "PodMonitor postgres",
+            "Probe chart-index",
             "PrometheusRule chart-index-cause-alerts",
+            "PrometheusRule chart-index-kubernetes",
             "PrometheusRule chart-index-recording",
             "PrometheusRule chart-index-slo-alerts",
             "ScheduledBackup postgres",
@@ -184,13 +188,18 @@ fn drains_evict_one_replica_at_a_time(objects: &Objects) -> Vec<String> {
     violations
 }
 
+/// In production, those of the base: only the operator knows them.
 fn trusted_proxies_are_addresses(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
     for workload in objects.replicas() {
         for container in workload.containers() {
             let variables = objects.variables(container);
             let proxies = variables.get("TRUSTED_PROXIES").copied().unwrap_or_default();
-            if !are_networks(proxies) {
+            let is_right = match objects.overlay {
+                "production" => proxies == "addresses-of-the-gateway",
+                _ => are_networks(proxies),
+            };
+            if !is_right {
                 violations.push(format!("{}: {proxies:?}", workload.title()));
             }
         }
@@ -211,7 +220,7 @@ fn gateways_close_idle_connections_first(objects: &Objects) -> Vec<String> {
     violations
 }
 
-/// The tag of the image, in the name of the job that migrates and in a label.
+/// In the name of the job that migrates and in a label; the tag of each image is its beginning.
 fn the_version_is_the_same_everywhere(objects: &Objects) -> Vec<String> {
     let job = objects.of_kind("Job").map(name).next().unwrap_or_default();
     let version = job.strip_prefix("chart-indexer-migrate-").unwrap_or_default();
@@ -223,7 +232,9 @@ fn the_version_is_the_same_everywhere(objects: &Objects) -> Vec<String> {
         }
         for container in workload.containers() {
             let image = text(&container["image"]);
-            if !image.ends_with(&format!("chart-index:{version}")) {
+            let tag =
+                image.split_once("chart-index:").map(|(_, tag)| tag.split('@').next().unwrap_or_default());
+            if tag.is_none_or(|tag| tag != version && !version.starts_with(&format!("{tag}-"))) {
                 violations.push(format!("{}: {image}", workload.title()));
             }
         }
@@ -266,7 +277,7 @@ fn autoscaler<'a>(objects: &Objects<'a>, deployment: &str) -> Option<&'a Value> 
 /// For all replicas that autoscalers permit, one more of each during a rollout, and four commands of
 /// chart-indexer.
 fn postgresql_has_enough_connections(objects: &Objects) -> Vec<String> {
-    const OF_INDEXERS: u64 = 4 * 10;
+    const OF_INDEXERS: u64 = 4 * 16;
     const RESERVED: u64 = 10;
     let mut needed = OF_INDEXERS + RESERVED;
     for workload in objects.replicas() {
@@ -288,6 +299,53 @@ fn postgresql_has_enough_connections(objects: &Objects) -> Vec<String> {
         cluster.map(|cluster| text(&cluster["spec"]["postgresql"]["parameters"]["max_connections"]));
     let maximum = maximum.and_then(|maximum| maximum.parse::<u64>().ok()).unwrap_or_default();
     if maximum >= needed { Vec::new() } else { vec![format!("max_connections {maximum}, {needed} needed")] }
+}
+
+/// The formulas of docs/operations/capacity.md, by the cores of PostgreSQL and the largest number of replicas.
+fn sizes_follow_from_the_cores(objects: &Objects) -> Vec<String> {
+    let cluster = objects.find("Cluster", "postgres");
+    let cores = cluster.map_or(0, |cluster| whole_cores(&cluster["spec"]["resources"]["requests"]["cpu"]));
+    let replicas = objects.replicas();
+    let numbers = replicas.iter().map(|workload| match autoscaler(objects, name(workload.object)) {
+        Some(spec) => spec["maxReplicas"].as_u64(),
+        None => workload.object["spec"]["replicas"].as_u64(),
+    });
+    let number: u64 = numbers.flatten().sum();
+    let mut violations = Vec::new();
+    let mut of_redis = 0;
+    for workload in &replicas {
+        let container = workload.containers()[0];
+        let variables = objects.variables(container);
+        let setting = |name: &str| variables.get(name).and_then(|value| value.parse::<u64>().ok());
+        let expected = |factor: u64| Some((factor * cores / number.max(1)).max(factor));
+        let threads = setting("WORKER_THREADS");
+        let has_core = objects.overlay != "production" || container["resources"]["requests"]["cpu"] == "1";
+        if setting("DATABASE_MAX_CONNECTIONS") != expected(4)
+            || setting("MAX_FILLS_IN_FLIGHT") != expected(16)
+            || !(1..=2).contains(&threads.unwrap_or_default())
+            || !has_core
+        {
+            violations.push(format!("{}: {cores} cores, {number} replicas", workload.title()));
+        }
+        of_redis = of_redis.max(6 + threads.unwrap_or_default());
+    }
+    // One more of each deployment during a rollout.
+    let clients = (number + replicas.len() as u64) * of_redis;
+    let redis = objects.of_kind("ConfigMap").find_map(|map| map["data"]["redis.conf"].as_str());
+    let maximum = redis.and_then(|text| text.lines().find_map(|line| line.strip_prefix("maxclients ")));
+    if maximum.and_then(|maximum| maximum.parse::<u64>().ok()).is_none_or(|maximum| maximum < clients) {
+        violations.push(format!("maxclients {maximum:?}, {clients} needed"));
+    }
+    violations
+}
+
+/// The cores of a quantity such as `4` or `500m`, rounded down.
+fn whole_cores(quantity: &Value) -> u64 {
+    let quantity = text(quantity);
+    match quantity.strip_suffix('m') {
+        Some(thousandths) => thousandths.parse::<u64>().map_or(0, |thousandths| thousandths / 1000),
+        None => quantity.parse().unwrap_or_default(),
+    }
 }
 
 /// In production; and lost disks are restored from an archive.

@@ -11,9 +11,10 @@ mod validation;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use chart_index_tests::workspace_root;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::invariants::INVARIANTS;
 use self::mutations::mutations;
@@ -59,7 +60,7 @@ fn every_removal_violates_an_invariant() {
 
 #[test]
 fn every_component_is_in_an_overlay() {
-    let kustomizations = OVERLAYS.iter().map(|overlay| {
+    let kustomizations = OVERLAYS.iter().chain(&["recovery"]).map(|overlay| {
         let file = workspace_root().join("k8s/overlays").join(overlay).join("kustomization.yaml");
         fs::read_to_string(file).expect("a kustomization")
     });
@@ -84,21 +85,21 @@ fn servers_have_the_versions_of_compose() {
             assert!(image.is_string() && images.contains(&image), "{overlay}: {image}: {images:?}");
         }
         let cluster = objects.iter().find(|object| object["kind"] == "Cluster").expect("a cluster");
-        let of_compose = text(&compose["services"]["postgres"]["image"]);
-        let of_compose = of_compose.split_once(':').and_then(|(_, tag)| tag.split('.').next());
-        let of_cluster = text(&cluster["spec"]["imageName"]);
-        let of_cluster = of_cluster.rsplit_once(':').and_then(|(_, tag)| tag.split('.').next());
-        assert_eq!(of_cluster, of_compose, "{overlay}: PostgreSQL");
+        let images = [&compose["services"]["postgres"]["image"], &cluster["spec"]["imageName"]];
+        let versions =
+            images.map(|image| text(image).rsplit_once(':').and_then(|(_, tag)| tag.split('-').next()));
+        assert!(versions[0].is_some_and(|version| version.contains('.')), "{versions:?}");
+        assert_eq!(versions[0], versions[1], "{overlay}: PostgreSQL");
     }
 }
 
-/// An overlay has to replace it; `trusted_proxies_are_addresses` rejects it.
+/// A replica does not start until the operator has replaced it.
 #[test]
-fn the_base_names_no_trusted_proxies() {
-    let objects = rendered("k8s/base");
+fn production_names_no_trusted_proxies() {
+    let objects = rendered("production");
     let settings = objects
         .iter()
-        .find(|object| name(object).starts_with("chart-index-") && object["kind"] == "ConfigMap");
+        .find(|object| object["kind"] == "ConfigMap" && object["data"]["TRUSTED_PROXIES"].is_string());
     let proxies = settings.expect("settings")["data"]["TRUSTED_PROXIES"].as_str().expect("a value");
     assert!(!objects::are_networks(proxies), "{proxies}");
     let arguments = ["serve", "--trusted-proxies", proxies, "--database-url", "postgres://localhost/none"];
@@ -106,4 +107,73 @@ fn the_base_names_no_trusted_proxies() {
         chart_index_tests::IndexerRun::run(chart_index_tests::program_command("chart-index").args(arguments));
     assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);
     assert!(run.stderr.contains("--trusted-proxies"), "{}", run.stderr);
+}
+
+/// The digest of an image follows its tag; names and labels cannot have one.
+#[test]
+fn images_may_have_a_digest() {
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+    let copy = tempfile::tempdir().expect("a temporary folder");
+    let folders = ["k8s", "compose", "monitoring"].map(|folder| workspace_root().join(folder));
+    let copied =
+        Command::new("cp").arg("--recursive").args(folders).arg(copy.path()).status().expect("cp starts");
+    assert!(copied.success());
+    let overlay = copy.path().join("k8s/overlays/production");
+    let file = overlay.join("kustomization.yaml");
+    let original = fs::read_to_string(&file).expect("a kustomization");
+    let tag = "    newTag: 0.1.0\n";
+    assert_eq!(original.matches(tag).count(), 1);
+    fs::write(&file, original.replace(tag, &format!("{tag}    digest: {digest}\n")))
+        .expect("a kustomization");
+    let objects = rendered(overlay.to_str().expect("UTF-8"));
+    let found = violations("production", objects.iter().collect());
+    assert!(found.is_empty(), "{found:#?}");
+    let objects = Objects::new("production", objects.iter().collect());
+    let images = objects.programs();
+    let mut images = images.iter().flat_map(Workload::containers).map(|container| text(&container["image"]));
+    assert!(images.all(|image| image.ends_with(&format!("chart-index:0.1.0@{digest}"))));
+}
+
+/// `recovery`: a cluster restored from the archive of the old one, an archive of its own, and nothing that
+/// serves before the removals are applied.
+#[test]
+fn recovery_applies_removals_before_anything_is_served() {
+    let rendered = rendered("recovery");
+    let objects = Objects::new("recovery", rendered.iter().collect());
+    let cluster = objects.of_kind("Cluster").next().expect("a cluster");
+    let spec = &cluster["spec"];
+    let origin = &spec["externalClusters"][0];
+    assert_eq!(spec["bootstrap"]["recovery"]["source"], origin["name"]);
+    let archives = [&origin["plugin"], &spec["plugins"][0]].map(|plugin| &plugin["parameters"]);
+    assert_eq!(archives[0]["barmanObjectName"], archives[1]["barmanObjectName"]);
+    assert_eq!([&archives[0]["serverName"], &archives[1]["serverName"]], ["postgres", name(cluster)]);
+    let backup = objects.of_kind("ScheduledBackup").next().expect("a backup");
+    assert_eq!(backup["spec"]["cluster"]["name"], name(cluster));
+    let secret = format!("{}-app", name(cluster));
+    for workload in objects.programs() {
+        let pod = workload.pod();
+        assert_eq!(
+            pod["volumes"][0]["projected"]["sources"][0]["secret"]["name"],
+            secret,
+            "{}",
+            workload.title()
+        );
+        match text(&workload.object["kind"]) {
+            "Deployment" => assert_eq!(workload.object["spec"]["replicas"], 0, "{}", workload.title()),
+            "CronJob" => assert_eq!(workload.object["spec"]["suspend"], true, "{}", workload.title()),
+            _ => {
+                assert_eq!(name(workload.object), "chart-indexer-recovery");
+                assert_eq!(pod["initContainers"][0]["args"], json!(["migrate"]));
+                assert_eq!(
+                    pod["containers"][0]["args"],
+                    json!(["remove", "--from", "/removals/removals.jsonl"])
+                );
+            }
+        }
+    }
+    let images: BTreeSet<_> =
+        objects.programs().iter().flat_map(Workload::containers).map(|one| text(&one["image"])).collect();
+    assert_eq!(images.len(), 1, "{images:?}");
+    let denied = flows::policies_permit_the_needed_flows(&objects);
+    assert!(denied.is_empty(), "{denied:#?}");
 }

@@ -58,15 +58,18 @@ const GUARDED: &[(&[&str], &[&str])] = &[
     ),
     (&["HTTPRoute"], &["backendRefs", "filters", "matches", "parentRefs", "path", "rules", "timeouts"]),
     (&["Service"], &["ports", "selector"]),
-    (&["PodMonitor"], &["jobLabel", "podMetricsEndpoints", "port", "selector"]),
+    (&["PodMonitor"], &["jobLabel", "podMetricsEndpoints", "port", "relabelings", "selector"]),
+    (&["Probe"], &["static"]),
     (&["ScheduledBackup"], &["cluster", "method", "pluginConfiguration"]),
 ];
 
 /// Values that have to violate an invariant: the kind, a part of the name, the path and the value.
 const CHANGES: &[(&str, &str, &str, &str)] = &[
-    ("ConfigMap", "chart-index-", "/data/TRUSTED_PROXIES", "\"addresses-of-the-gateway\""),
+    ("ConfigMap", "chart-index-", "/data/TRUSTED_PROXIES", "\"\""),
     ("ConfigMap", "chart-index-", "/data/DRAIN_DELAY_MS", "\"15000\""),
     ("ConfigMap", "chart-index-", "/data/DATABASE_MAX_CONNECTIONS", "\"160\""),
+    ("ConfigMap", "chart-index-", "/data/MAX_FILLS_IN_FLIGHT", "\"64\""),
+    ("ConfigMap", "chart-index-", "/data/WORKER_THREADS", "\"64\""),
     ("ConfigMap", "chart-index-", "/data/HEADER_READ_TIMEOUT_MS", "\"10000\""),
     ("ConfigMap", "chart-index-", "/data/CACHE_BYTES", "\"1000000000\""),
     ("ConfigMap", "chart-indexer-", "/data/DATABASE_URL_FILE", "\"/elsewhere\""),

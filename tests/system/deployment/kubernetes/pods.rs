@@ -98,8 +98,7 @@ pub(super) fn memory_is_limited_and_cpu_is_not(objects: &Objects) -> Vec<String>
     violations
 }
 
-/// Whether the memory limit leaves room for the cache of a replica and for what the alert `ChartIndexMemory`
-/// permits.
+/// Whether the memory limit of a replica is that of docs/operations/capacity.md.
 fn has_room_for(limits: &Value, cache: Option<u64>) -> bool {
     match (bytes(&limits["memory"]), cache) {
         (Some(limit), Some(cache)) => cache == 0 || limit > cache + (512 << 20),
@@ -126,7 +125,7 @@ fn probes(workload: &str) -> [(&'static str, Option<Value>); 3] {
     let get = |path: &str, port: &str| Some(json!({"path": path, "port": port}));
     let (startup, readiness, liveness) = match workload {
         "chart-index-lookup" | "chart-index-browse" | "chart-index-pages" => {
-            (get("/readyz", "admin"), get("/readyz", "admin"), get("/livez", "admin"))
+            (get("/livez", "admin"), get("/readyz", "admin"), get("/livez", "admin"))
         }
         "chart-indexer-sync" => {
             (get("/livez", "metrics"), get("/readyz", "metrics"), get("/livez", "metrics"))

@@ -37,16 +37,17 @@ fn has_port(workload: &Workload, wanted: &Value) -> bool {
     ports.into_iter().any(|port| port["name"] == *wanted && port["containerPort"].is_u64())
 }
 
-/// `/api/charts`, the change feed and exports to lookup, the rest of the API and `/go` to browse, everything
-/// else to pages, without headers by which clients would choose what is traced.
+/// `/api/charts`, `/api/variants`, the change feed and exports to lookup, the rest of the API and `/go` to
+/// browse, everything else to pages, without headers by which clients would choose what is traced. Downloads
+/// have no timeout.
 pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let Some(route) = objects.find("HTTPRoute", "chart-index") else { return vec!["no route".to_owned()] };
-    let rule = |paths: &[&str], service: &str| {
+    let rule = |paths: &[&str], timeout: &str, service: &str| {
         let matches: Vec<_> =
             paths.iter().map(|path| json!({"path": {"type": "PathPrefix", "value": path}})).collect();
         json!({
             "matches": matches,
-            "timeouts": {"request": "10s"},
+            "timeouts": {"request": timeout},
             "filters": [{
                 "type": "RequestHeaderModifier",
                 "requestHeaderModifier": {"remove": ["traceparent", "tracestate", "X-Request-Id"]},
@@ -57,9 +58,10 @@ pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
     if route["spec"]["rules"]
         != json!([
-            rule(&["/api/charts", "/api/changes", "/api/exports"], "chart-index-lookup"),
-            rule(&["/api", "/go"], "chart-index-browse"),
-            rule(&["/"], "chart-index-pages"),
+            rule(&["/api/charts", "/api/variants", "/api/changes"], "10s", "chart-index-lookup"),
+            rule(&["/api/charts/filter", "/api/exports"], "0s", "chart-index-lookup"),
+            rule(&["/api", "/go"], "10s", "chart-index-browse"),
+            rule(&["/"], "10s", "chart-index-pages"),
         ])
     {
         violations.push("rules".to_owned());
@@ -183,10 +185,43 @@ pub(super) fn references_exist(objects: &Objects) -> Vec<String> {
     violations
 }
 
-/// Each monitor selects pods with the port, and gives them the name of the job on which rules rely.
+/// Each monitor selects pods with the port, and gives them the name of the job and the labels on which rules
+/// rely. Probes request the public name.
 pub(super) fn monitors_select_ports(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
+    let label = |monitor: &Value, name: &str| {
+        let mut endpoints = array(&monitor["spec"]["podMetricsEndpoints"]).iter();
+        endpoints
+            .any(|one| array(&one["relabelings"]).iter().any(|relabeling| relabeling["targetLabel"] == name))
+    };
     for monitor in objects.of_kind("PodMonitor") {
+        let labels: &[&str] =
+            if name(monitor) == "postgres" { &["instance", "job"] } else { &["instance", "component"] };
+        violations.extend(
+            labels
+                .iter()
+                .filter(|wanted| !label(monitor, wanted))
+                .map(|wanted| format!("{}: {wanted}", name(monitor))),
+        );
+    }
+    for probe in objects.of_kind("Probe") {
+        let route =
+            objects.find("HTTPRoute", "chart-index").map(|route| text(&route["spec"]["hostnames"][0]));
+        let host = format!("https://{}/", route.unwrap_or_default());
+        let targets = array(&probe["spec"]["targets"]["staticConfig"]["static"]);
+        if targets.len() != 3 || !targets.iter().all(|target| text(target).starts_with(&host)) {
+            violations.push("Probe: targets".to_owned());
+        }
+    }
+    // CloudNativePG creates the pods of PostgreSQL.
+    let clusters = json!({"matchExpressions": [{"key": "cnpg.io/cluster", "operator": "Exists"}]});
+    for monitor in objects.of_kind("PodMonitor").filter(|monitor| name(monitor) == "postgres") {
+        let spec = &monitor["spec"];
+        if spec["selector"] != clusters || spec["podMetricsEndpoints"][0]["port"] != "metrics" {
+            violations.push("PodMonitor postgres".to_owned());
+        }
+    }
+    for monitor in objects.of_kind("PodMonitor").filter(|monitor| name(monitor) != "postgres") {
         let spec = &monitor["spec"];
         let selected: Vec<_> = objects
             .workloads()

@@ -12,7 +12,7 @@ use super::rendered;
 
 /// Kinds of the operators.
 const CUSTOM: &[&str] =
-    &["Cluster", "HTTPRoute", "ObjectStore", "PodMonitor", "PrometheusRule", "ScheduledBackup"];
+    &["Cluster", "HTTPRoute", "ObjectStore", "PodMonitor", "Probe", "PrometheusRule", "ScheduledBackup"];
 
 /// Fields that hold any names.
 const MAPS: &[&str] = &["annotations", "labels", "limits", "matchLabels", "parameters", "requests"];
@@ -39,8 +39,10 @@ fn is_custom(object: &Value) -> bool {
 
 #[test]
 fn rendered_objects_are_valid() {
-    let found = errors(&rendered("production"));
-    assert!(found.is_empty(), "{found:#?}");
+    for overlay in ["production", "recovery"] {
+        let found = errors(&rendered(overlay));
+        assert!(found.is_empty(), "{overlay}: {found:#?}");
+    }
 }
 
 #[test]
@@ -99,6 +101,7 @@ fn custom_resources_have_no_invalid_value() {
         ("ScheduledBackup", "/spec/immediate", json!("yes")),
         ("ObjectStore", "/spec/retentionPolicy", json!("forever")),
         ("PodMonitor", "/spec/podMetricsEndpoints/0/interval", json!("often")),
+        ("Probe", "/spec/interval", json!("often")),
         ("PrometheusRule", "/spec/groups/0/rules/0/expr", json!(true)),
     ];
     let mut objects = rendered("production");

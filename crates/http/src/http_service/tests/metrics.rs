@@ -116,24 +116,30 @@ async fn arbitrary_requests_use_closed_label_sets() {
 }
 
 #[tokio::test]
-async fn request_has_its_method_route_and_status() {
+async fn request_has_its_group_method_route_and_status() {
     let metered = Metered::new(8, Arc::default(), Arc::default());
     let long = format!("/large/a?{}", "q".repeat(9_000));
     for (method, path, expected) in [
-        ("GET", "/large/a", "GET /large/{name} 200"),
-        ("HEAD", "/large/b", "HEAD /large/{name} 200"),
-        ("GET", "/unavailable", "GET /unavailable 503 unavailable"),
-        ("GET", "/panic", "GET /panic 500 internal"),
-        ("GET", "/nothing", "GET 404 not-found"),
-        ("GET", &long, "GET 414 uri-too-long"),
-        ("PUT", "/large/a", "_OTHER 405 method-not-allowed"),
-        ("OPTIONS", "/large/a", "OPTIONS 405 method-not-allowed"),
+        ("GET", "/large/a", "lookup GET /large/{name} 200"),
+        ("HEAD", "/large/b", "lookup HEAD /large/{name} 200"),
+        ("GET", "/unavailable", "lookup GET /unavailable 503 unavailable"),
+        ("GET", "/panic", "lookup GET /panic 500 internal"),
+        ("GET", "/nothing", "other GET 404 not-found"),
+        ("GET", &long, "other GET 414 uri-too-long"),
+        ("PUT", "/large/a", "other _OTHER 405 method-not-allowed"),
+        ("OPTIONS", "/large/a", "other OPTIONS 405 method-not-allowed"),
     ] {
         let before = metered.read("http.server.request.duration");
         send(&metered.app, method, path, &[]).await;
         let mut after = metered.read("http.server.request.duration");
         after.retain(|labels, count| before.get(labels) != Some(count));
-        let names = ["http.request.method", "http.route", "http.response.status_code", "error.type"];
+        let names = [
+            "chart_index.group",
+            "http.request.method",
+            "http.route",
+            "http.response.status_code",
+            "error.type",
+        ];
         let recorded = after.keys().map(|labels| {
             names.iter().filter_map(|name| labels.get(*name)).cloned().collect::<Vec<_>>().join(" ")
         });

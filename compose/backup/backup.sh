@@ -42,7 +42,7 @@ restore() { # FILE
 case "${1:-}" in
     "")
         # Of a process with the id 1, only what it handles arrives.
-        trap 'exit 0' TERM
+        trap 'kill ${!:+"$!"} 2>/dev/null || true; exit 0' TERM
         while true; do
             recent "$((hours * 60))" || once || echo "the dump failed, and is tried again in 10 minutes" >&2
             sleep 600 &

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod compose;
+mod documents;
 mod environment;
 mod haproxy;
 mod kubernetes;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use chart_index_tests::{PrivatePostgres, PrivateRedis, indexer, workspace_root};
+use chart_index_tests::{PrivatePostgres, PrivateRedis, Service, ServiceOptions, indexer, workspace_root};
 
 use super::read;
 
@@ -42,11 +42,19 @@ fn commands_run_as_the_users_of_operators() {
         format!("redis://operator:{}@127.0.0.1:{}", secret("redis_operator_password"), redis.port);
     let postgres = PrivatePostgres::start();
     indexer(postgres.url(), &["migrate"]).succeeded();
+    let replica = Service::start_with(postgres.url(), &ServiceOptions::default());
 
     let mut commands = beginning_with(&code, "psql \"$DATABASE_URL\"");
     commands.extend(beginning_with(&code, "redis-cli -u \"$REDIS_URL\""));
     assert!(commands.len() > 6, "{commands:?}");
     let mut commands: Vec<String> = commands.into_iter().map(str::to_owned).collect();
+    let of_replica = beginning_with(&code, "curl -sS http://REPLICA/");
+    let of_replica: Vec<_> = of_replica.into_iter().filter(|command| !command.ends_with("/PATH")).collect();
+    assert!(of_replica.len() > 2, "{of_replica:?}");
+    let (address, metric) = (replica.private_address().to_string(), "chart_index_cache_size_bytes");
+    let replaced =
+        of_replica.iter().map(|command| command.replace("REPLICA", &address).replace("METRIC", metric));
+    commands.extend(replaced);
     let statements = beginning_with(&code, "SELECT ");
     assert!(statements.len() > 4, "{statements:?}");
     let statements =

@@ -47,10 +47,11 @@ impl Backups {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// The complete dumps, sorted.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).expect("a folder");
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.expect("a file").file_name().into_string().expect("UTF-8")).collect();
+        let names = entries.map(|entry| entry.expect("a file").file_name().into_string().expect("UTF-8"));
+        let mut names: Vec<_> = names.filter(|name| name.strip_suffix(".dump").is_some()).collect();
         names.sort_unstable();
         names
     }

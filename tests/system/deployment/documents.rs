@@ -1,0 +1,65 @@
+//! The commands of the documentation name services of `docker-compose.yml` and objects of `k8s/`.
+
+use std::collections::BTreeSet;
+
+use chart_index_tests::workspace_root;
+
+use super::{compose, rendered};
+
+const PAGES: [&str; 5] = [
+    "docs/runbook.md",
+    "docs/operations/compose.md",
+    "docs/operations/kubernetes.md",
+    "docs/operations/recovery.md",
+    "docs/operations/removals.md",
+];
+
+/// The pages, with a space in place of what ends a command.
+fn text() -> String {
+    let read = |page| std::fs::read_to_string(workspace_root().join(page)).expect("a page");
+    PAGES.map(read).concat().replace(['`', '|', '\n', '&', ';', ','], " \0 ")
+}
+
+#[test]
+fn commands_name_services_of_compose() {
+    let compose = compose();
+    let services = compose["services"].as_object().expect("services");
+    let text = text();
+    let mut named = BTreeSet::new();
+    for command in text.split("docker compose ").skip(1) {
+        let words = command.split_whitespace().take_while(|word| *word != "\0").collect::<Vec<_>>();
+        let arguments = words[1..].iter().filter(|word| !word.starts_with('-') && **word != "USR2");
+        match words[0] {
+            "exec" | "run" | "kill" | "logs" => named.extend(arguments.take(1).copied()),
+            "stop" | "restart" | "rm" => named.extend(arguments.copied()),
+            "cp" => {
+                named.extend(arguments.filter_map(|word| word.split_once(':')).map(|(service, _)| service));
+            }
+            _ => {}
+        }
+    }
+    let unknown: Vec<_> = named.iter().filter(|name| !services.contains_key(**name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert!(named.len() > 8, "{named:?}");
+}
+
+#[test]
+fn commands_name_objects_of_kubernetes() {
+    let objects: BTreeSet<String> = ["production", "recovery"]
+        .iter()
+        .flat_map(|overlay| rendered(overlay))
+        .map(|object| {
+            format!("{}/{}", object["kind"], object["metadata"]["name"]).replace('"', "").to_lowercase()
+        })
+        .collect();
+    let text = text();
+    let is_object = |word: &&str| {
+        let kinds = ["deployment/", "cronjob/", "cluster/", "job/chart-indexer-", "configmap/"];
+        kinds.iter().any(|kind| word.starts_with(kind))
+    };
+    let words = text.split_whitespace().map(|word| word.trim_start_matches("--from=").trim_end_matches(':'));
+    let named: BTreeSet<_> = words.filter(is_object).filter(|word| *word != "configmap/removals").collect();
+    let unknown: Vec<_> = named.iter().filter(|name| !objects.contains(**name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert!(named.len() > 8, "{named:?}");
+}

@@ -104,7 +104,7 @@ async fn transaction_in_another_database_does_not_delay_sync() {
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
 async fn rebuild_numbers_pending_changes() {
-    let catalogue = Catalogue::create();
+    let catalogue = Catalogue::with_nodes(1).await;
     catalogue.write_sets(5, "");
     catalogue.ingest();
     let _ = catalogue.database.psql(

@@ -20,6 +20,7 @@ async fn page_names_every_set_that_holds_the_chart() {
     let html = site.html(&format!("/charts/{hash}")).await;
     let (copy, same) = (site.id_of("Copy").await, site.id_of("Same").await);
     for part in [
+        "<bdi>Copy</bdi></a></nav>",
         &format!("href=\"/chartsets/{copy}\""),
         &format!("href=\"/chartsets/{same}\""),
         "as <bdi>Other name</bdi>",
@@ -61,24 +62,47 @@ async fn page_has_the_rating_and_patterns() {
     let site = Site::new(&library).await;
     let html = site.html(&format!("/charts/{stream}")).await;
     for part in [
-        "<h1><bdi>Title</bdi> <b class=\"level l",
-        "<li><b>stream</b> <span>100%</span><svg viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><path d=\"M0 0h100v1H0\"/></svg>",
-        "<dd>0% <small>of the notes</small></dd>",
-        "<dd>10 <small>median</small></dd>",
+        "<dt>Difficulty</dt>",
+        "<dt>stream</dt><dd>100%</dd><dd><svg viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><path d=\"M0 0h100v1H0\"/></svg></dd>",
+        "<dd>of the notes, held for 0% of the time</dd>",
+        "<dt>Speed</dt><dd>10/s</dd>",
         "href=\"/docs/patterns\"",
         "href=\"/docs/rating\"",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
-    let patterns = between(&html, "<ul class=\"patterns\">", "</ul>");
-    assert_eq!(patterns.matches("<li>").count(), 1, "only the classes that occur: {patterns}");
+    let patterns = between(&html, "<dl class=\"meters patterns\">", "</dl>");
+    assert_eq!(patterns.matches("<dt>").count(), 1, "only the classes that occur: {patterns}");
     let html = site.html(&format!("/charts/{short}")).await;
-    assert!(!html.contains("class=\"level"), "it has no rating: {html}");
+    assert!(
+        !html.contains("<dt>Difficulty</dt>") && html.contains("peak </span>2/s"),
+        "it has no rating: {html}"
+    );
     site.database.psql("UPDATE charts SET analysis_version = 0");
     let other = Service::start(site.database.url());
     let html = other.client().get_with(&format!("/charts/{stream}"), &[BROWSER]).await;
     let html = String::from_utf8(html.body).unwrap();
-    assert!(!html.contains("Patterns</h2>") && !html.contains("class=\"level"), "not computed: {html}");
+    assert!(!html.contains("Patterns</h2>") && !html.contains("<dt>Difficulty</dt>"), "not computed: {html}");
+}
+
+#[tokio::test]
+async fn other_charts_of_the_set_are_linked() {
+    let site = Site::new(&library()).await;
+    let id = site.id_of("One").await;
+    let set = site.html(&format!("/chartsets/{id}")).await;
+    let charts = links(&set, "/charts/");
+    let html = site.html(charts[1]).await;
+    assert!(
+        html.contains(&format!("<a href=\"/chartsets/{id}\"><bdi>One</bdi></a>, 2 charts</nav>")),
+        "{html}"
+    );
+    let siblings = between(&html, "aria-label=\"Charts of this set\">", "</nav>");
+    assert_eq!(links(siblings, "/charts/"), charts);
+    assert!(siblings.contains(&format!("href=\"{}\" aria-current=\"page\"", charts[1])), "{siblings}");
+    assert!(siblings.contains("<i>7K</i> <bdi>Hard</bdi>"), "{siblings}");
+    let only =
+        links(&site.html(&format!("/chartsets/{}", site.id_of("Two").await)).await, "/charts/")[0].to_owned();
+    assert!(!site.html(&only).await.contains("Charts of this set"));
 }
 
 #[tokio::test]

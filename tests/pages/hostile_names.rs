@@ -54,7 +54,7 @@ async fn names_are_text_on_every_page() {
     let list = site.html("/?perPage=60").await;
     assert_harmless("/", &list);
     assert_eq!(titles(&list).len(), 12);
-    assert!(list.contains("1,000,000 BPM") && list.contains("Unknown artist"), "{list}");
+    assert!(list.contains("<b>1,000,000</b> BPM") && list.contains("Unknown artist"), "{list}");
     let paths = [links(&list, "/chartsets/"), links(&list, "/charts/")].concat();
     assert!(paths.len() >= 24, "{paths:?}");
     for path in paths {

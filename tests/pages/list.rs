@@ -10,17 +10,21 @@ async fn list_has_a_line_for_each_chart() {
     assert_eq!(titles(&html).len(), 3);
     assert_eq!(links(&html, "/charts/").len(), 4);
     for part in
-        ["<b>7K</b> <bdi>Hard</bdi>", "20/s", "50% LN", "by <a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>"]
+        ["<i>7K</i> <bdi>Hard</bdi>", "avg 20.0", "50% LN", "· <a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>"]
     {
         assert!(html.contains(part), "{part}: {html}");
     }
+    assert!(
+        html.contains("<bdi>Only</bdi>") && !html.contains("<i>4K</i> <bdi>Only</bdi>"),
+        "one key count: {html}"
+    );
     let id = site.id_of("One").await;
-    assert!(html.contains(&format!("href=\"/go/chartset/{id}\">Download")));
+    assert!(
+        html.contains(&format!(
+            "href=\"/go/chartset/{id}\">Source<span class=\"vh\"> of <bdi>One</bdi></span>"
+        ))
+    );
     assert_eq!(links(&html, "/go/chartset/").len(), 2, "a set without a source has no download");
-    let updated = site
-        .database
-        .psql("SELECT to_char(to_timestamp(max(updated_at_ms) / 1000.0), 'YYYY-MM-DD') FROM chartsets");
-    assert_eq!(html.matches(&format!("Alpha set · {}</p>", updated.trim())).count(), 2, "{html}");
 }
 
 #[tokio::test]
@@ -32,13 +36,19 @@ async fn charts_are_ordered_by_keys_and_rating() {
     let html = site.html("/").await;
     let charts = between(&html, "<ul class=\"charts\">", "</ul>");
     let lines: Vec<_> =
-        charts.split("<li>").skip(1).map(|line| between(line, "", "</bdi>").replace("</b>", "")).collect();
-    let pill = |colour, number| {
-        format!("<b class=\"level l{colour}\"><span class=\"vh\">difficulty </span>{number}<a href=")
+        charts.split("<li class=\"").skip(1).map(|line| between(line, "", "</bdi>")).collect();
+    let pill = |colour: u8, meaning, number| {
+        format!("l{colour}\"><b class=\"level\"><span class=\"vh\">{meaning} </span>{number}</b><a href=")
     };
-    assert!(lines[0].starts_with(&pill(0, "0.99")) && lines[0].ends_with("<bdi>2"), "{lines:?}");
-    assert!(lines[1].starts_with(&pill(6, "5.27")) && lines[1].ends_with("<bdi>0"), "{lines:?}");
-    assert!(lines.len() == 4 && lines[2..].iter().all(|line| line.starts_with("<a href=")), "{lines:?}");
+    for (line, (pill, name)) in lines.iter().zip([
+        (pill(0, "difficulty", "0.99"), "2"),
+        (pill(6, "difficulty", "5.27"), "0"),
+        (pill(0, "peak", "2/s"), "1"),
+        (pill(0, "peak", "2/s"), "3"),
+    ]) {
+        assert!(line.starts_with(&pill) && line.ends_with(&format!("<bdi>{name}")), "{pill} {name}: {line}");
+    }
+    assert_eq!(lines.len(), 4);
 }
 
 #[tokio::test]
@@ -46,50 +56,77 @@ async fn curves_are_paths() {
     let site = Site::new(&library()).await;
     site.set_curves(128);
     let html = site.html("/?q=Two").await;
-    assert_eq!(html.matches("<path d=\"M0 12V5h23V12\"/>").count(), 1, "{html}");
+    assert_eq!(html.matches("<path d=\"M0 12V3h23V12\"/>").count(), 1, "{html}");
 }
 
 #[tokio::test]
-async fn four_filters_combine_and_each_can_be_removed() {
+async fn filters_combine_and_each_can_be_removed() {
     let site = Site::new(&library()).await;
-    let path = "/?creator=zoe&densityMin=5&keys=7&lengthMax=60&q=one";
-    let html = site.html(path).await;
+    let html = site.html("/?creator=zoe&densityMin=5&keys=7&lengthMax=60&q=one").await;
     assert_eq!(titles(&html), ["One"]);
     let chips = between(&html, "aria-label=\"Active filters\">", "</ul>");
+    let without_length = between(&html, "<div class=\"range on\">", "</div>");
+    assert!(without_length.contains("value=\"1:00\""), "{without_length}");
+    assert_eq!(html.matches("class=\"range on\"").count(), 1);
+    let removals = [links(chips, "/"), links(without_length, "/")].concat();
     assert_eq!(
-        links(chips, "/"),
+        removals,
         [
-            "/?creator=zoe&#38;densityMin=5&#38;keys=7&#38;lengthMax=60",
-            "/?creator=zoe&#38;densityMin=5&#38;lengthMax=60&#38;q=one",
             "/?densityMin=5&#38;keys=7&#38;lengthMax=60&#38;q=one",
-            "/?creator=zoe&#38;densityMin=5&#38;keys=7&#38;q=one",
             "/?creator=zoe&#38;keys=7&#38;lengthMax=60&#38;q=one",
-            "/",
+            "/?creator=zoe&#38;densityMin=5&#38;keys=7&#38;q=one",
         ]
     );
-    for chip in links(chips, "/") {
-        assert!(site.html(&chip.replace("&#38;", "&")).await.contains("<bdi>One</bdi>"), "{chip}");
+    for removal in removals {
+        assert!(site.html(&removal.replace("&#38;", "&")).await.contains("<bdi>One</bdi>"), "{removal}");
     }
+    assert!(html.contains("<a href=\"/\">Clear 5 filters</a>"), "{html}");
 }
 
 #[tokio::test]
-async fn charts_that_match_all_filters_come_first() {
+async fn lengths_are_entered_as_minutes_and_seconds() {
+    let site = Site::new(&library()).await;
+    for sent in ["lengthMin=0:55&lengthMax=1%3A00", "lengthMin=0:55&lengthMax=60"] {
+        let response = site.get(&format!("/?{sent}")).await;
+        assert_eq!(
+            (response.status.as_u16(), response.header("location")),
+            (303, "/?lengthMax=60&lengthMin=55"),
+            "{sent}"
+        );
+    }
+    let wrong = site.get("/?lengthMin=1:75").await;
+    let html = String::from_utf8(wrong.body).unwrap();
+    assert!(html.contains("<b>Length</b> accepts a length such as 1:40, or a number of seconds."), "{html}");
+}
+
+#[tokio::test]
+async fn charts_that_match_all_filters_are_marked_in_their_place() {
     let site = Site::new(&library()).await;
     let html = site.html("/?keys=7").await;
     let charts = between(&html, "<ul class=\"charts\">", "</ul>");
-    let hard = charts.find("Hard").unwrap();
-    assert!(hard < charts.find("Easy").unwrap(), "{charts}");
-    assert_eq!(
-        (html.matches("class=\"match\"").count(), html.matches("matches all filters</span>").count()),
-        (1, 1)
-    );
+    assert!(charts.find("Easy").unwrap() < charts.find("Hard").unwrap(), "by keys: {charts}");
+    assert_eq!((html.matches(" match\"").count(), html.matches(">Match: </span>").count()), (1, 1));
     // The 7K chart is 50 s long, the 4K chart 59 s.
     let html = site.html("/?keys=7&lengthMin=55").await;
-    assert!(
-        html.contains("No single chart matches all filters") && !html.contains("class=\"match\""),
-        "{html}"
+    assert!(html.contains("No single chart matches all filters") && !html.contains(" match\""), "{html}");
+    assert!(!site.html("/?q=one").await.contains(" match\""), "the text is that of a set");
+}
+
+#[tokio::test]
+async fn sets_with_the_same_charts_are_folded() {
+    let library = library();
+    library.osu("alpha/50 same/same.osu", ChartSpec { title: "Same".into(), ..ChartSpec::numbered(1) });
+    library.osu("alpha/60 again/same.osu", ChartSpec { title: "Again".into(), ..ChartSpec::numbered(1) });
+    let site = Site::new(&library).await;
+    let html = site.html("/?sort=title").await;
+    assert_eq!(titles(&html), ["Again", "One", "Three", "Two"]);
+    assert!(html.contains("role=\"status\">5 sets</p>"), "{html}");
+    let same = site.id_of("Same").await;
+    let also = between(&html, "<p class=\"also\">", "</p>");
+    assert_eq!(
+        also,
+        format!("The same charts are also in <a href=\"/chartsets/{same}\"><bdi>Same</bdi></a> (Alpha set)")
     );
-    assert!(!site.html("/?q=one").await.contains("class=\"match\""), "the text is that of a set");
 }
 
 #[tokio::test]
@@ -150,7 +187,7 @@ async fn next_page_begins_after_the_last_set_of_this_one() {
 #[tokio::test]
 async fn view_is_a_parameter() {
     let site = Site::new(&library()).await;
-    for (path, view) in [("/", ""), ("/?view=cards", "cards"), ("/?view=table", "table")] {
+    for (path, view) in [("/", ""), ("/?view=cards", "cards"), ("/?view=table", "")] {
         assert!(site.html(path).await.contains(&format!("id=\"list\" data-view=\"{view}\"")), "{path}");
     }
     assert!(links(&site.html("/?view=cards").await, "/?page").is_empty());
@@ -160,7 +197,7 @@ async fn view_is_a_parameter() {
 async fn empty_result_names_filters_and_what_is_found_without_them() {
     let site = Site::new(&library()).await;
     let html = site.html("/?creator=zoe&keys=6").await;
-    let empty = between(&html, "<div class=\"empty\">", "</div>");
+    let empty = between(&html, "<div class=\"empty\"", "</div>");
     assert!(empty.contains("No set matches all of these filters"), "{empty}");
     assert!(
         empty.contains("<a href=\"/?creator=zoe\">without Keys <b><bdi>6K</bdi></b></a>: 2 sets"),
@@ -218,10 +255,9 @@ async fn typed_filters_become_chips() {
 #[tokio::test]
 async fn form_is_complete_without_script() {
     let site = Site::new(&library()).await;
-    let html = site.html("/?keys=4&sort=title&view=table").await;
+    let html = site.html("/?keys=4&sort=title&view=cards").await;
     let form = between(&html, "<form id=\"filters\"", "</form>");
     for name in [
-        "query",
         "keys",
         "source",
         "creator",
@@ -239,8 +275,13 @@ async fn form_is_complete_without_script() {
             "{name}"
         );
     }
-    assert!(form.contains("value=\"4\" checked") && form.contains("type=\"submit\""));
-    for hidden in ["name=\"sort\" value=\"title\"", "name=\"view\" value=\"table\""] {
+    assert!(form.contains("value=\"4\" checked"));
+    let search = between(&html, "role=\"search\"", "</div>");
+    assert!(
+        search.contains("name=\"query\" form=\"filters\"")
+            && search.contains("type=\"submit\" form=\"filters\"")
+    );
+    for hidden in ["name=\"sort\" value=\"title\"", "name=\"view\" value=\"cards\""] {
         assert!(form.contains(hidden), "{hidden}");
     }
     assert!(
@@ -250,17 +291,7 @@ async fn form_is_complete_without_script() {
 }
 
 #[tokio::test]
-async fn large_sets_show_twelve_charts_and_a_link() {
-    let site = Site::new(&numbered_library(15)).await;
-    let html = site.html("/").await;
-    assert_eq!(links(&html, "/charts/").len(), 12);
-    assert!(html.contains("3 more</a>"), "{html}");
-    let id = site.id_of("Title").await;
-    assert_eq!(links(&site.html(&format!("/chartsets/{id}")).await, "/charts/").len(), 15);
-}
-
-#[tokio::test]
-async fn large_sets_with_ratings_show_a_spectrum() {
+async fn large_sets_show_a_spectrum() {
     let site = Site::new(&numbered_library(50)).await;
     for number in 0..49 {
         site.set_rating(&number.to_string(), 120 + 10 * number);
@@ -277,7 +308,9 @@ async fn large_sets_with_ratings_show_a_spectrum() {
     assert!(links(spectrum, "/charts/").len() == 48 && spectrum.contains(">2 more</a>"), "{spectrum}");
     assert_eq!(links(&html, "/charts/").len(), 48, "no chart has a line");
     let html = site.html("/?ratingMin=5.9").await;
-    assert_eq!(html.matches("<li class=\"match\">").count(), 2, "only the charts that match have one");
+    assert_eq!(html.matches(" match\"").count(), 2, "only the charts that match have one");
+    let id = site.id_of("Title").await;
+    assert_eq!(links(&site.html(&format!("/chartsets/{id}")).await, "/charts/").len(), 50);
 }
 
 /// A set of charts that are named by their numbers, too short for a rating.

@@ -50,6 +50,11 @@ function pathOf(form) {
     fields.set("q", fields.get("query"));
     fields.delete("query");
   }
+  // So do lengths in seconds.
+  for (const name of ["lengthMin", "lengthMax"]) {
+    const [, minutes, seconds] = /^\s*(\d+):([0-5]?\d)\s*$/.exec(fields.get(name)) ?? [];
+    if (minutes) fields.set(name, 60 * minutes + Number(seconds));
+  }
   for (const [name, value] of [...fields].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (typeof value === "string" && value.trim()) query.append(name, value.trim());
   }
@@ -59,8 +64,21 @@ function pathOf(form) {
 
 const isList = (url) => url.origin === location.origin && url.pathname === "/";
 
-/** Shows another list in this page: the old one stays, dimmed, until the new one is here. */
-async function show(url, { push = true, focus = null, scroll = null } = {}) {
+/** Adds to what the history knows of this list: where the page is, or which link is followed. */
+const remember = (known) => history.replaceState({ ...history.state, ...known }, "");
+
+/** Gives the focus back to a link of the list. */
+function refocus(href) {
+  if (href) all("#results a[href]").find((link) => link.getAttribute("href") === href)?.focus({ preventScroll: true });
+}
+
+/**
+ * Shows another list in this page: the old one stays, dimmed, until the new one is here.
+ *
+ * `isNext` if the list is another page, which is read from its beginning; `state` of the history if it was shown
+ * before.
+ */
+async function show(url, { isNext = false, state = null } = {}) {
   const results = find("#results");
   loading?.abort();
   edited.clear();
@@ -75,7 +93,7 @@ async function show(url, { push = true, focus = null, scroll = null } = {}) {
   } catch (error) {
     if (error.name === "AbortError") return;
     results.removeAttribute("aria-busy");
-    const retry = () => show(url, { push, focus, scroll });
+    const retry = () => show(url, { isNext, state });
     if (!navigator.onLine) retryWhenOnline = retry;
     notice(navigator.onLine ? "The server does not respond." : "You are offline.", retry);
     return;
@@ -85,7 +103,7 @@ async function show(url, { push = true, focus = null, scroll = null } = {}) {
   if (response.status === 429 || response.status === 503) {
     const seconds = Number(response.headers.get("retry-after")) || 5;
     const reason = response.status === 429 ? "Too many requests." : "The index does not respond.";
-    countdown(seconds, reason, () => show(url, { push, focus, scroll }));
+    countdown(seconds, reason, () => show(url, { isNext, state }));
     return;
   }
   const page = new DOMParser().parseFromString(text, "text/html");
@@ -96,24 +114,33 @@ async function show(url, { push = true, focus = null, scroll = null } = {}) {
     return;
   }
   notice(null);
-  if (push) {
-    history.replaceState({ ...history.state, scroll: scrollY }, "");
+  // A mistake is shown at its field, beside the old list.
+  if (response.status === 400) return replaceForm(find("#filters", page));
+  if (!state) {
+    remember({ scroll: scrollY });
     history.pushState({}, "", response.url);
   }
   shown = location.pathname + location.search;
   replace(page, found);
-  if (scroll !== null) scrollTo(0, scroll);
-  else if (focus) {
-    const target = find(focus);
-    if (target) {
-      target.tabIndex = -1;
-      target.focus({ preventScroll: true });
-      target.scrollIntoView({ block: "start" });
-    }
-  }
+  if (state) {
+    scrollTo(0, state.scroll ?? 0);
+    refocus(state.focus);
+  } else if (isNext) {
+    const list = find("#list");
+    list.tabIndex = -1;
+    list.focus({ preventScroll: true });
+    list.scrollIntoView();
+  } else if (find("#results").getBoundingClientRect().top < 0) find("#results").scrollIntoView();
 }
 
+/** Links that every list has: the focus stays on them. */
+const LASTING = [".sort a", ".views a", ".presets a", ".random", ".feed"];
+
 function replace(page, found) {
+  const focused = document.activeElement;
+  const selector = LASTING.find((one) => focused.matches(one));
+  const index = all(selector ?? "nothing").indexOf(focused);
+  const range = focused.closest(".range");
   const status = find("#count");
   const newStatus = find("#count", found);
   // The status element stays, so that its change is announced.
@@ -129,35 +156,40 @@ function replace(page, found) {
     if (old && replacement) old.href = replacement.getAttribute("href");
   }
   applyView();
+  if (focused === document.body || document.activeElement !== document.body) return;
+  const next = all(selector ?? "nothing")[index] ?? (range && find("input", range)) ?? find("#count") ?? find("#list");
+  if (next.tabIndex < 0) next.tabIndex = -1;
+  next.focus({ preventScroll: true });
 }
 
-/** Takes the values, presets and errors of the new form. Its elements stay, with the focus and with what was edited since. */
+/** Takes the values and the state of the new form. Its fields stay, with the focus and with what was edited since. */
 function replaceForm(form) {
   const old = find("#filters");
   if (!form || !old) return;
-  for (const field of all("input:not([type=hidden]), select", form)) {
-    const current = field.type === "checkbox"
-      ? find(`input[name=keys][value="${field.value}"]`, old)
-      : find(`[name="${field.name}"]:not([type=hidden])`, old);
-    if (!current) continue;
+  const fieldsOf = (one) => [...one.elements].filter((field) => field.matches("input:not([type=hidden]), select"));
+  const [fields, newFields] = [fieldsOf(old), fieldsOf(form)];
+  newFields.forEach((field, index) => {
+    const current = fields[index];
     if (field.type === "checkbox") current.checked = edited.has(current) ? current.checked : field.checked;
     else if (!edited.has(current) && current.value.trim() !== field.value) current.value = field.value;
     for (const name of ["aria-invalid", "aria-describedby"]) {
       if (field.hasAttribute(name)) current.setAttribute(name, field.getAttribute(name));
       else current.removeAttribute(name);
     }
+  });
+  for (const selector of [".presets", "#filter-state", "summary"]) {
+    const replacements = all(selector, form);
+    all(selector, old).forEach((one, index) => one.replaceChildren(...replacements[index].childNodes));
   }
-  all(".error, input[type=hidden]", old).forEach((one) => one.remove());
-  for (const error of all(".error", form)) {
-    const field = find(`[aria-describedby="${error.id}"]`, old);
-    (field?.closest(".field") ?? field?.closest(".find") ?? old).append(error);
-  }
-  old.append(...all("input[type=hidden]", form));
-  const presets = all(".presets", form);
-  all(".presets", old).forEach((one, index) => presets[index] && one.replaceWith(presets[index]));
-  const [summary, newSummary] = [find("summary", old), find("summary", form)];
-  if (summary && newSummary) summary.textContent = newSummary.textContent;
-  find("[aria-invalid]", old)?.focus();
+  const ranges = all(".range", form);
+  all(".range", old).forEach((range, index) => {
+    range.className = ranges[index].className;
+    find("a", range)?.remove();
+    range.append(...all("a", ranges[index]));
+  });
+  const mistake = find("[aria-invalid]");
+  if (mistake?.closest("#more")) find("#more").open = true;
+  mistake?.focus();
 }
 
 function startList() {
@@ -167,14 +199,15 @@ function startList() {
   const submit = () => {
     clearTimeout(timer);
     const path = pathOf(form);
-    if (path !== location.pathname + location.search) show(path);
+    if (path !== shown || find("[aria-invalid]")) show(path);
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
   });
-  form.addEventListener("input", (event) => edited.add(event.target));
-  form.addEventListener("change", (event) => {
+  document.addEventListener("input", (event) => edited.add(event.target));
+  document.addEventListener("change", (event) => {
+    if (event.target.form !== form) return;
     if (event.target.matches("input[type=checkbox], select")) submit();
     else if (event.target.name !== "query") {
       clearTimeout(timer);
@@ -185,23 +218,23 @@ function startList() {
     const link = event.target.closest?.("a[href]");
     if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const url = new URL(link.href);
-    if (!isList(url) || !link.closest("#results, #filters")) return;
+    if (link.closest("#results")) remember({ focus: link.getAttribute("href") });
+    if (!isList(url) || url.hash || !link.closest("#results, #filters")) return;
     event.preventDefault();
     if (link.dataset.view !== undefined) {
-      stored.set("view", link.dataset.view === "auto" ? "" : link.dataset.view);
+      stored.set("view", link.dataset.view === "cards" ? "cards" : "");
       const query = new URLSearchParams(location.search);
       if (query.has("view")) return void show(url);
       applyView();
       return;
     }
-    show(url, { focus: link.closest(".pages") ? "#list" : link.closest(".chips, .sort, .presets, .empty") ? "#count" : null });
+    show(url, { isNext: Boolean(link.closest(".pages")) });
   });
   document.addEventListener("submit", (event) => {
     if (!event.target.closest(".pages")) return;
     event.preventDefault();
-    show(pathOf(event.target), { focus: "#list" });
+    show(pathOf(event.target), { isNext: true });
   });
-  history.scrollRestoration = "manual";
   addEventListener("popstate", (event) => {
     // A link to a part of the page, or back before another list was here: the list that is shown is the right
     // one.
@@ -212,10 +245,9 @@ function startList() {
       find("#results")?.removeAttribute("aria-busy");
       return;
     }
-    if (isList(new URL(location.href))) show(location.href, { push: false, scroll: event.state?.scroll ?? 0 });
+    if (isList(new URL(location.href))) show(location.href, { state: event.state ?? {} });
   });
-  addEventListener("pagehide", () => history.replaceState({ ...history.state, scroll: scrollY }, ""));
-  if (history.state?.scroll) scrollTo(0, history.state.scroll);
+  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") refocus(history.state?.focus);
   applyView();
 }
 
@@ -226,7 +258,7 @@ function applyView() {
   const view = asked ?? stored.get("view") ?? "";
   if (list) list.dataset.view = view;
   for (const link of all(".views a")) {
-    if (link.dataset.view === (view || "auto")) link.setAttribute("aria-current", "true");
+    if (link.dataset.view === (view || "table")) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
   }
 }
@@ -237,21 +269,21 @@ function applyView() {
 function notice(text, retry) {
   find(".banner")?.remove();
   if (!text) return;
-  const banner = element("p", { className: "banner" }, text, " ");
-  banner.setAttribute("role", "alert");
+  const banner = element("div", { className: "banner" }, element("span", { role: "alert", textContent: text }), " ");
   if (retry) banner.append(element("button", { type: "button", textContent: "Try again", onclick: retry }));
   document.body.append(banner);
 }
 
 function countdown(seconds, reason, retry) {
   let left = seconds;
-  const count = element("span", { textContent: String(left) });
-  notice(`${reason} Trying again in`, retry);
-  find(".banner").insertBefore(element("span", {}, count, " s "), find(".banner button"));
+  // Announced once; the seconds are for the eye.
+  notice(`${reason} Trying again in ${seconds} seconds.`, retry);
+  const count = element("span", { ariaHidden: "true" });
+  find(".banner").insertBefore(count, find(".banner button"));
   clearInterval(retryTimer);
   retryTimer = setInterval(() => {
     left -= 1;
-    count.textContent = String(left);
+    count.textContent = `${left} s `;
     if (left > 0) return;
     clearInterval(retryTimer);
     retry();
@@ -383,7 +415,7 @@ async function startPreview() {
   const section = find("#preview");
   if (!section?.dataset.module) return;
   const { start } = await import(section.dataset.module);
-  start(section);
+  start(section, stored);
 }
 
 function start() {

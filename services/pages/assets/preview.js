@@ -4,34 +4,39 @@ import { canonicalNotes, decode, lastAtMost, layOut, scrollPosition } from "./pr
 
 const SHEET_STRIP = 480; // CSS pixels
 const SHEET_COLUMN = 10;
-const SHEET_STRIPS = 120;
+const SHEET_STRIP_MS = 4800;
+const SHEET_PAGE = 40; // strips
 const LEAD_MS = 1000;
 const TICK_AHEAD_MS = 120;
 // At speed 1 a note is visible for this time, as in the first game.
 const VISIBLE_MS = 11_485;
-// The scale of the density curves of the lists.
-const MAX_DENSITY = 40;
 // The colour of each column: columns of a hand alternate, and a middle column stands out.
 const COLOURS = { 4: "1221", 5: "12321", 6: "121121", 7: "1213121" };
-const PALETTE = ["note-1", "note-2", "note-3", "ground", "line", "measure", "density", "loop"];
+const PALETTE = ["note-1", "note-2", "note-3", "ground", "line", "measure"];
 
-/** Fills the section, of which the page sets the data attributes, and shows it. */
-export async function start(section) {
+/**
+ * Fills the section, of which the page sets the data attributes, and #stage. Without notes the section shows its
+ * curve only.
+ *
+ * @param {HTMLElement} section #preview
+ * @param {{get(name: string): string | null, set(name: string, value: string): void}} stored preferences
+ */
+export async function start(section, stored) {
   const message = element("p", { className: "preview-message", role: "status" });
-  section.replaceChildren(element("h2", { textContent: "Preview" }), message);
-  section.hidden = false;
+  const transport = section.querySelector(".transport");
+  transport.replaceChildren(message);
   let chart;
   try {
     const response = await fetch(section.dataset.preview);
     if (!response.ok) throw new Error(`status ${response.status}`);
     chart = decode(await response.json());
   } catch {
-    const retry = element("button", { type: "button", textContent: "Try again", onclick: () => start(section) });
-    message.replaceChildren("The preview could not be loaded. ", retry);
+    const retry = element("button", { type: "button", textContent: "Try again", onclick: () => start(section, stored) });
+    message.replaceChildren("The notes could not be loaded. ", retry);
+    section.dataset.view = "curve";
     return;
   }
-  const preview = new Preview(section, message, chart);
-  setTimeout(() => preview.verify());
+  new Preview(section, transport, message, chart, stored).verify();
 }
 
 function element(name, properties, ...children) {
@@ -46,14 +51,16 @@ function clock(ms) {
 }
 
 class Preview {
-  constructor(section, message, chart) {
-    Object.assign(this, { section, message, chart, now: 0, last: 0, speed: 18, rate: 1, loop: [-1, -1] });
-    Object.assign(this, { isUp: false, isPlaying: false, isSheet: false });
+  constructor(section, transport, message, chart, stored) {
+    Object.assign(this, { section, transport, message, chart, stored, now: 0, last: 0, rate: 1, loop: [-1, -1] });
+    Object.assign(this, { isPlaying: false, isSheet: false, page: 0 });
+    this.speed = Number(stored.get("speed")) || 18;
+    this.isUp = stored.get("direction") === "up";
+    this.volume = Number(stored.get("ticks"));
     this.frame = this.frame.bind(this);
     const starts = chart.columns.flatMap(({ starts }) => Array.from(starts));
     this.onsets = Float64Array.from(new Set(starts)).sort();
-    this.noteStarts = Float64Array.from(starts).sort();
-    this.build();
+    this.build(starts.length);
     this.context = this.canvas.getContext("2d");
     this.layOut(true);
     this.listen();
@@ -62,62 +69,88 @@ class Preview {
     this.openMoment();
   }
 
-  build() {
+  build(notes) {
     const { keys, lengthMs, scroll } = this.chart;
-    const notes = this.noteStarts.length;
     const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick });
     const box = (text, checked, onchange) => {
       const input = element("input", { type: "checkbox", checked, onchange: () => onchange(input.checked) });
       return element("label", {}, input, ` ${text}`);
     };
+    const slider = (text, min, max, value, oninput) => {
+      const input = element("input", { type: "range", min, max, value, oninput: () => oninput(input.valueAsNumber) });
+      return element("label", {}, `${text} `, input);
+    };
     this.canvas = element("canvas", { role: "img", ariaLabel: `Scrolling notes: ${keys} keys, ${notes} notes` });
-    this.sheet = element("ol", { className: "preview-sheet", ariaLabel: "Sheet of the whole chart" });
-    this.strip = element("canvas", { ariaHidden: "true" });
+    this.canvas.onclick = () => this.toggle();
+    this.sheet = element("ol", { className: "preview-sheet", ariaLabel: "Sheet of the chart" });
+    this.pages = element("p", { className: "preview-pages" });
     const max = Math.max(1, lengthMs);
     this.seekBar = element("input", { type: "range", max, step: 500, value: 0, ariaLabel: "Position" });
+    this.loopBar = element("div", { className: "preview-loop" });
     this.time = element("span", { className: "preview-time" });
-    this.playButton = button("Play", () => (this.isPlaying ? this.pause() : this.play()));
+    this.playButton = button("Play", () => this.toggle());
     this.playButton.className = "primary";
+    this.loopButtons = [0, 1].map((end) => button("", () => this.setLoop(end, this.now)));
+    this.clearButton = button("×", () => this.setLoop());
+    this.clearButton.ariaLabel = "Clear loop";
     this.sheetButton = button("Sheet", () => this.setSheet(!this.isSheet));
-    const speed = element("input", { type: "range", min: 5, max: 40, value: this.speed });
-    speed.oninput = () => this.change(() => (this.speed = Number(speed.value)));
+    this.shareButton = button("", () => this.copyLink());
     const rates = [0.5, 0.75, 1, 1.25, 1.5].map((rate) => new Option(`${rate}×`, rate, rate === 1, rate === 1));
     const tempo = element("select", {}, ...rates);
     tempo.onchange = () => (this.rate = Number(tempo.value));
-    const controls = element("div", { className: "preview-controls" }, this.playButton, this.sheetButton, this.time,
-      element("label", {}, "Speed ", speed), element("label", {}, "Tempo ", tempo),
-      box("Scroll up", false, (isUp) => this.change(() => (this.isUp = isUp))),
-      box("Ticks", false, (isOn) => this.setTicks(isOn)),
-      button("Loop from here", () => this.setLoop(this.now, this.loop[1])),
-      button("Loop to here", () => this.setLoop(this.loop[0], this.now)),
-      button("No loop", () => this.setLoop(-1, -1)), button("Copy link to this moment", () => this.copyLink()));
+    const settings = element("details", { className: "preview-settings" },
+      element("summary", { textContent: "Settings" }),
+      slider("Speed", 5, 40, this.speed, (speed) => this.prefer("speed", () => (this.speed = speed))),
+      slider("Ticks", 0, 10, this.volume, (volume) => this.prefer("ticks", () => (this.volume = volume))),
+      element("label", {}, "Tempo ", tempo),
+      box("Scroll up", this.isUp, (isUp) => this.prefer("direction", () => (this.isUp = isUp) && "up")));
     const changes = box("Scroll speed changes", true, (isOn) => this.change(() => this.layOut(isOn)));
-    if (scroll.length) controls.append(changes);
-    this.stage = element("div", { className: "preview-stage" }, this.canvas);
-    this.section.append(this.stage, this.sheet,
-      element("div", { className: "preview-timeline" }, this.strip, this.seekBar), controls);
+    if (scroll.length) settings.append(changes);
+    this.transport.prepend(this.playButton, this.time, ...this.loopButtons, this.clearButton,
+      element("span", { className: "preview-gap" }), this.sheetButton, this.shareButton, settings);
+    this.section.querySelector(".timeline")?.append(this.loopBar, this.seekBar);
+    if (!this.seekBar.isConnected) this.transport.before(element("div", { className: "timeline" }, this.loopBar, this.seekBar));
+    document.querySelector("#stage").replaceChildren(this.canvas, this.pages, this.sheet);
+    this.showLoop();
   }
 
   listen() {
     this.seekBar.oninput = () => this.seek(Number(this.seekBar.value));
     document.addEventListener("visibilitychange", () => document.hidden && this.pause());
+    document.addEventListener("keydown", (event) => {
+      const isTaken = event.target.closest("a, button, input, select, summary, textarea, dialog");
+      if (event.key !== " " || event.ctrlKey || event.metaKey || event.altKey || isTaken) return;
+      event.preventDefault();
+      this.toggle();
+    });
     window.addEventListener("hashchange", () => this.openMoment());
     window.addEventListener("beforeprint", () => this.print(true));
     window.addEventListener("afterprint", () => this.print(false));
-    new ResizeObserver(() => this.resize()).observe(this.section);
+    new ResizeObserver(() => this.resize()).observe(this.canvas);
     const repaint = () => this.change(() => this.readColours());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
     matchMedia("(forced-colors: active)").addEventListener("change", repaint);
     new MutationObserver(repaint).observe(document.documentElement, { attributes: true });
   }
 
-  /** Compares the note hash of the notes with the address of the page. */
-  async verify() {
+  /** Compares the note hash of the notes with the address of the page, in a worker. */
+  verify() {
     const { dataset } = this.section;
-    const { hashCanonicalNotes } = await import(dataset.noteHashModule);
-    const isSame = hashCanonicalNotes(this.chart.keys, canonicalNotes(this.chart)) === dataset.hash;
-    this.section.dataset.verified = isSame;
-    if (!isSame) this.message.textContent = "These notes do not have the note hash of this page.";
+    const worker = new Worker(dataset.verifyModule, { type: "module" });
+    worker.onmessage = ({ data: hash }) => {
+      worker.terminate();
+      const isSame = hash === dataset.hash;
+      dataset.verified = isSame;
+      if (!isSame) this.message.textContent = "These notes do not have the note hash of this page.";
+    };
+    const { keys, columns } = this.chart;
+    worker.postMessage({ keys, columns });
+  }
+
+  /** Changes a preference, which later visits have as well. */
+  prefer(name, apply) {
+    this.change(() => this.stored.set(name, String(apply() || "")));
+    if (name === "ticks") this.setTicks();
   }
 
   /** The colours of the style sheet, resolved by the browser, or those of paper. */
@@ -144,23 +177,25 @@ class Preview {
   change(apply) {
     apply();
     this.isSheet ? this.drawSheet() : this.draw();
-    this.drawStrip();
   }
 
   resize() {
-    for (const canvas of [this.canvas, this.strip]) {
-      canvas.width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
-      canvas.height = Math.max(1, Math.round(canvas.clientHeight * devicePixelRatio));
-    }
+    const { canvas } = this;
+    canvas.width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
+    canvas.height = Math.max(1, Math.round(canvas.clientHeight * devicePixelRatio));
     this.draw();
-    this.drawStrip();
+  }
+
+  toggle() {
+    this.isPlaying ? this.pause() : this.play();
   }
 
   play() {
     if (this.isSheet) this.setSheet(false);
     if (this.now <= 0 || this.now >= this.chart.lengthMs) this.seek(-LEAD_MS);
+    this.setTicks();
     this.isPlaying = true;
-    this.playButton.textContent = "Pause";
+    this.showPlay();
     this.nextTick = lastAtMost(this.onsets, this.now) + 1;
     this.last = performance.now();
     requestAnimationFrame(this.frame);
@@ -168,8 +203,13 @@ class Preview {
 
   pause() {
     this.isPlaying = false;
-    this.playButton.textContent = "Play";
+    this.showPlay();
     this.showTime();
+  }
+
+  showPlay() {
+    this.playButton.textContent = this.isPlaying ? "Pause" : "Play";
+    this.playButton.classList.toggle("playing", this.isPlaying);
   }
 
   frame(timestamp) {
@@ -179,7 +219,7 @@ class Preview {
     if (this.hasLoop() && this.now >= this.loop[1]) this.seek(this.loop[0]);
     if (this.now > this.chart.lengthMs + LEAD_MS) this.pause();
     this.draw();
-    if (this.audio) this.tick();
+    if (this.volume) this.tick();
     // The text and the slider, whose layout costs more than the notes, follow four times a second.
     if (Math.abs(this.now - this.shown) >= 250) this.showTime();
     requestAnimationFrame(this.frame);
@@ -198,6 +238,7 @@ class Preview {
     const length = clock(this.chart.lengthMs + 500);
     this.seekBar.value = this.now;
     this.time.textContent = `${clock(this.now)} / ${length}`;
+    this.shareButton.textContent = `Share ${clock(this.now)}`;
     this.seekBar.ariaValueText = `${clock(this.now)} of ${length}`;
   }
 
@@ -246,56 +287,38 @@ class Preview {
     }
   }
 
-  drawStrip() {
-    const { strip, colours, loop, chart } = this;
-    const context = strip.getContext("2d");
-    const { width, height } = strip;
-    context.fillStyle = colours.ground;
-    context.fillRect(0, 0, width, height);
-    const toX = (ms) => (ms / Math.max(1, chart.lengthMs)) * width;
-    context.fillStyle = colours.loop;
-    for (const ms of loop) if (ms >= 0) context.fillRect(toX(ms) - 1, 0, 3, height);
-    if (this.hasLoop()) context.fillRect(toX(loop[0]), 0, toX(loop[1] - loop[0]), height / 8);
-    context.fillStyle = colours.density;
-    const bar = 2 * devicePixelRatio;
-    const barMs = (bar / width) * chart.lengthMs;
-    // In a shorter time single notes look like density.
-    const windowMs = Math.max(1000, barMs);
-    for (let x = 0; x < width; x += bar) {
-      const from = ((x + bar / 2) / width) * chart.lengthMs - windowMs / 2;
-      const notes = lastAtMost(this.noteStarts, from + windowMs) - lastAtMost(this.noteStarts, from);
-      const top = height * (1 - Math.sqrt(Math.min(1, (notes * 1000) / windowMs / MAX_DENSITY)));
-      context.fillRect(x, top, bar, height - top);
-    }
-  }
-
   setSheet(isSheet) {
     this.isSheet = isSheet;
     if (isSheet) this.pause();
     this.sheetButton.ariaPressed = String(isSheet);
-    this.stage.hidden = isSheet;
-    this.sheet.hidden = !isSheet;
+    this.canvas.hidden = isSheet;
+    this.sheet.hidden = this.pages.hidden = !isSheet;
     this.section.dataset.view = isSheet ? "sheet" : "notes";
     this.resize();
-    if (isSheet) this.drawSheet();
+    if (isSheet) this.markMoment();
   }
 
-  drawSheet() {
-    const { chart } = this;
-    this.stripMs = Math.max(SHEET_STRIP * 10, Math.ceil(chart.lengthMs / SHEET_STRIPS));
-    const count = Math.floor(chart.lengthMs / this.stripMs) + 1;
-    const strips = Array.from({ length: count }, (_, index) => this.drawSheetStrip(index * this.stripMs, this.stripMs));
+  /** Draws a page of strips of the same scale in every chart; on paper all pages. */
+  drawSheet(isPrinted = false) {
+    const all = Math.floor(this.chart.lengthMs / SHEET_STRIP_MS) + 1;
+    const first = isPrinted ? 0 : this.page * SHEET_PAGE;
+    const count = isPrinted ? all : Math.min(SHEET_PAGE, all - first);
+    const strips = Array.from({ length: count }, (_, index) => this.drawSheetStrip((first + index) * SHEET_STRIP_MS));
     this.sheet.replaceChildren(...strips);
-    this.markMoment();
+    const turn = (text, page) => element("button", { type: "button", textContent: text, disabled: page < 0 || page * SHEET_PAGE >= all,
+      onclick: () => this.seek(page * SHEET_PAGE * SHEET_STRIP_MS) });
+    const shown = ` ${clock(first * SHEET_STRIP_MS)} to ${clock((first + count) * SHEET_STRIP_MS)} `;
+    this.pages.replaceChildren(turn("Earlier", this.page - 1), shown, turn("Later", this.page + 1));
+    this.pages.hidden = !this.isSheet || all <= SHEET_PAGE;
   }
 
-  drawSheetStrip(from, stripMs) {
+  drawSheetStrip(from) {
     const { chart, colours } = this;
     const canvas = element("canvas", { ariaHidden: "true" });
     canvas.width = chart.keys * SHEET_COLUMN * devicePixelRatio;
     canvas.height = SHEET_STRIP * devicePixelRatio;
     const context = canvas.getContext("2d");
-    const scale = SHEET_STRIP / stripMs;
+    const scale = SHEET_STRIP / SHEET_STRIP_MS;
     // Later is higher, as in the scrolling view.
     const toY = (ms) => (this.isUp ? (ms - from) * scale : SHEET_STRIP - (ms - from) * scale);
     context.scale(devicePixelRatio, devicePixelRatio);
@@ -304,14 +327,14 @@ class Preview {
       context.fillRect(x, y, width, height);
     };
     fill(colours.ground, 0, 0, chart.keys * SHEET_COLUMN, SHEET_STRIP);
-    for (let index = lastAtMost(chart.measures, from - 1) + 1; chart.measures[index] < from + stripMs; index += 1) {
+    for (let index = lastAtMost(chart.measures, from - 1) + 1; chart.measures[index] < from + SHEET_STRIP_MS; index += 1) {
       fill(colours.measure, 0, toY(chart.measures[index]), chart.keys * SHEET_COLUMN, 1);
     }
     chart.columns.forEach(({ starts, ends }, column) => {
       const colour = this.noteColours[column];
       const x = column * SHEET_COLUMN;
-      for (let index = Math.max(0, lastAtMost(starts, from - 1)); starts[index] < from + stripMs; index += 1) {
-        const [start, end] = [toY(starts[index]), toY(Math.min(ends[index], from + stripMs))];
+      for (let index = Math.max(0, lastAtMost(starts, from - 1)); starts[index] < from + SHEET_STRIP_MS; index += 1) {
+        const [start, end] = [toY(starts[index]), toY(Math.min(ends[index], from + SHEET_STRIP_MS))];
         if (ends[index] >= from) fill(colour, x + 3, Math.min(start, end), SHEET_COLUMN - 6, Math.abs(end - start));
         if (starts[index] >= from) fill(colour, x + 1, start - 2, SHEET_COLUMN - 2, 3);
       }
@@ -319,10 +342,15 @@ class Preview {
     return element("li", {}, element("a", { href: `#t=${from / 1000}`, textContent: clock(from) }), canvas);
   }
 
-  /** Marks the strip of the current moment. */
+  /** Shows the page of the current moment, and marks its strip. */
   markMoment() {
-    const current = Math.floor(Math.max(0, this.now) / this.stripMs);
-    [...this.sheet.children].forEach((strip, index) => (strip.ariaCurrent = index === current ? "true" : null));
+    const current = Math.floor(Math.max(0, this.now) / SHEET_STRIP_MS);
+    const page = Math.floor(current / SHEET_PAGE);
+    if (page !== this.page || !this.sheet.hasChildNodes()) {
+      this.page = page;
+      this.drawSheet();
+    }
+    [...this.sheet.children].forEach((strip, index) => (strip.ariaCurrent = index === current % SHEET_PAGE ? "true" : null));
   }
 
   /** Paper shows the sheet. */
@@ -330,32 +358,46 @@ class Preview {
     if (isStarting) this.pause();
     this.readColours(isStarting);
     this.sheet.hidden = !isStarting && !this.isSheet;
-    this.stage.hidden = isStarting || this.isSheet;
-    if (isStarting || this.isSheet) this.drawSheet();
-    this.drawStrip();
+    this.canvas.hidden = isStarting || this.isSheet;
+    if (isStarting || this.isSheet) this.drawSheet(isStarting);
   }
 
   hasLoop() {
     return this.loop[0] >= 0 && this.loop[1] > this.loop[0];
   }
 
-  setLoop(from, to) {
-    this.loop = [from, to];
-    const isNone = from < 0 && to < 0;
-    const isSet = `Loops from ${clock(from)} to ${clock(to)}.`;
-    const isIncomplete = isNone ? "No loop." : "A loop needs a start, and an end after it.";
-    this.message.textContent = this.hasLoop() ? isSet : isIncomplete;
-    this.drawStrip();
+  /** Sets the start (0) or the end (1) of the loop; without arguments there is none. */
+  setLoop(end, now) {
+    if (end === undefined) this.loop = [-1, -1];
+    else this.loop[end] = now;
+    this.showLoop();
   }
 
-  setTicks(isOn) {
-    this.audio?.close();
-    this.audio = isOn ? new AudioContext() : undefined;
-    if (!isOn) return;
+  showLoop() {
+    const { loop } = this;
+    ["A", "B"].forEach((name, end) => {
+      const button = this.loopButtons[end];
+      button.textContent = loop[end] < 0 ? name : `${name} ${clock(loop[end])}`;
+      button.ariaLabel = `Loop ${end ? "to" : "from"} here${loop[end] < 0 ? "" : `, now ${clock(loop[end])}`}`;
+    });
+    this.clearButton.hidden = loop[0] < 0 && loop[1] < 0;
+    // A loop that has only one end yet is a line.
+    const [from, to] = [loop[0] < 0 ? loop[1] : loop[0], loop[1] < loop[0] ? loop[0] : loop[1]];
+    const percent = (ms) => `${(100 * ms) / Math.max(1, this.chart.lengthMs)}%`;
+    this.loopBar.hidden = to < 0;
+    Object.assign(this.loopBar.style, { left: percent(from), width: percent(to - from) });
+  }
+
+  /** Readies the sound of ticks, which browsers allow after a press only. */
+  setTicks() {
+    if (!this.volume) return void this.audio?.suspend();
+    this.audio ??= new AudioContext();
+    this.audio.resume();
     const { sampleRate } = this.audio;
     this.click = this.audio.createBuffer(1, sampleRate / 50, sampleRate);
     const samples = this.click.getChannelData(0);
-    samples.forEach((_, index) => (samples[index] = 0.3 * Math.sin(index / 4) * Math.exp(-index / 100)));
+    const loudness = 0.06 * this.volume;
+    samples.forEach((_, index) => (samples[index] = loudness * Math.sin(index / 4) * Math.exp(-index / 100)));
   }
 
   /** Schedules the ticks of the next moment by the clock of the audio. */

@@ -6,7 +6,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::{ChartInChartset, ChartPage, NoteHash, ReadError, SimilarChart, VariantTiming};
+use chart_index_domain::{
+    ChartInChartset, ChartPage, ListedChart, NoteHash, ReadError, SimilarChart, VariantTiming,
+};
 use chart_index_http::{
     ApiError, CachePolicy, MediaType, PathParam, RateLimited, RequestHeaders, Resource, TextBody,
 };
@@ -18,11 +20,12 @@ use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
 use crate::format::named;
 use crate::layout::Layout;
+use crate::level::Level;
 use crate::list_page::see_other;
-use crate::patterns_view::PatternsView;
+use crate::meters::Meter;
 use crate::render::render;
 use crate::sources::SourceLine;
-use crate::{curve, format};
+use crate::{curve, format, level, meters};
 
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
 pub(crate) async fn chart(
@@ -49,13 +52,16 @@ pub(crate) async fn chart(
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-/// The page has no similar charts or no variants if only their query fails.
+/// The page has no similar charts, no variants or no other charts of its set if only their query fails.
 async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
     let similar = state.store.similar_charts(hash).await.unwrap_or_default();
     let variants = state.store.chart_variants(&[VariantRequest { hash: Some(hash), variant: None }]).await;
     let variants = variants.unwrap_or_default().pop().unwrap_or_default();
-    Ok(TextBody::new(render(&ChartTemplate::new(&page, &similar, &variants, state))?).into_cached())
+    let home: Vec<_> = page.chartsets.first().map(|entry| entry.chartset.id).into_iter().collect();
+    let siblings = state.store.charts_of_chartsets(&home).await.unwrap_or_default().pop();
+    let siblings = siblings.map(|listed| listed.charts).unwrap_or_default();
+    Ok(TextBody::new(render(&ChartTemplate::new(&page, siblings, &similar, &variants, state))?).into_cached())
 }
 
 #[derive(Template)]
@@ -67,20 +73,40 @@ struct ChartTemplate {
     chart: ChartRow,
     /// An SVG path as high as a figure, empty if the curve is not known.
     curve: String,
+    /// The first set that holds the chart, which has the best source.
+    home: Option<SetLine>,
+    /// The other sets that hold it.
+    other_sets: Vec<SetLine>,
+    /// The charts of the first set, this one among them; empty if it is the only one.
+    siblings: Vec<Sibling>,
+    /// Whether these differ in their keys.
+    has_many_keys: bool,
+    /// The number of charts of the first set that are not listed.
+    more_siblings: usize,
     /// The source of the first set that has one.
     download: Option<String>,
-    bpm_main: String,
-    long_notes: String,
+    notes_that_are_long: String,
+    meters: Vec<Meter>,
     /// `None` until they are computed.
-    patterns: Option<PatternsView>,
+    patterns: Option<Vec<Meter>>,
     rox_size: String,
     note_hash_version: u32,
-    sets: Vec<SetLine>,
+    /// The beginning of the note hash.
+    short_hash: String,
     variants: Vec<VariantLine>,
     /// The number of variants that are not listed, if there are any.
     more_variants: Option<String>,
     sources: Vec<SourceLine>,
     similar: Vec<ChartRow>,
+}
+
+/// A chart of the same set.
+struct Sibling {
+    href: String,
+    level: Level,
+    keys: u8,
+    difficulty: String,
+    is_current: bool,
 }
 
 /// A chart with the same rows.
@@ -107,7 +133,13 @@ struct SetLine {
 }
 
 impl ChartTemplate {
-    fn new(page: &ChartPage, similar: &[SimilarChart], variants: &ChartVariants, state: &PagesState) -> Self {
+    fn new(
+        page: &ChartPage,
+        siblings: Vec<ListedChart>,
+        similar: &[SimilarChart],
+        variants: &ChartVariants,
+        state: &PagesState,
+    ) -> Self {
         let (chart, numbers) = (&page.chart, &page.chart.numbers);
         let row = ChartRow::new(chart, page.curve.as_ref());
         let path = format!("/charts/{}", chart.hash);
@@ -120,27 +152,35 @@ impl ChartTemplate {
                 row.keys,
                 named(chart.creator.clone(), "unknown"),
                 row.notes,
-                row.bpm,
+                row.bpm.main,
                 row.length,
                 row.density_peak
             ),
             json: Some(format!("/api{path}")),
             ..Layout::new(title, path, state.settings.public_url.as_ref())
         };
-        let sets: Vec<SetLine> = page.chartsets.iter().map(SetLine::new).collect();
+        let mut sets: Vec<SetLine> = page.chartsets.iter().map(SetLine::new).collect();
+        let download = sets.iter().find_map(|set| set.download.clone());
+        let home = (!sets.is_empty()).then(|| sets.remove(0));
+        let (siblings, more_siblings) = Sibling::all(siblings, chart.hash);
         Self {
             layout,
             curve: page.curve.as_ref().map(curve::figure).unwrap_or_default(),
-            download: sets.iter().find_map(|set| set.download.clone()),
+            download,
+            home,
+            other_sets: sets,
+            has_many_keys: siblings.iter().any(|sibling| sibling.keys != row.keys),
+            siblings,
+            more_siblings,
+            short_hash: chart.hash.to_string().chars().take(8).collect(),
             hash: chart.hash.to_string(),
             length_ms: numbers.length_ms,
-            bpm_main: format::bpm(numbers.bpm_main),
-            long_notes: format::count(numbers.lns.into()),
-            patterns: chart.patterns.as_ref().map(PatternsView::new),
+            notes_that_are_long: format::count(numbers.lns.into()),
+            meters: meters::of_chart(chart),
+            patterns: chart.patterns.as_ref().map(meters::of_patterns),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
             chart: row,
-            sets,
             variants: variants.items.iter().map(VariantLine::new).collect(),
             more_variants: variants
                 .total
@@ -153,6 +193,27 @@ impl ChartTemplate {
                 .map(|similar| ChartRow::new(&similar.chart, similar.curve.as_ref()))
                 .collect(),
         }
+    }
+}
+
+impl Sibling {
+    /// The maximum number that is shown.
+    const MAX: usize = 30;
+
+    /// The charts of a set of several, and the number of those that are left out.
+    fn all(mut charts: Vec<ListedChart>, current: NoteHash) -> (Vec<Self>, usize) {
+        charts.sort_by(|a, b| level::order(&a.chart, &b.chart));
+        let more = charts.len().saturating_sub(Self::MAX);
+        charts.truncate(Self::MAX);
+        let sibling = |ListedChart { chart, .. }: ListedChart| Self {
+            href: format!("/charts/{}", chart.hash),
+            level: Level::new(&chart),
+            keys: chart.numbers.keys.get(),
+            is_current: chart.hash == current,
+            difficulty: named(chart.difficulty, "Unnamed"),
+        };
+        let siblings = if charts.len() > 1 { charts.into_iter().map(sibling).collect() } else { Vec::new() };
+        (siblings, more)
     }
 }
 

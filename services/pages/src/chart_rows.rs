@@ -2,6 +2,7 @@
 
 use chart_index_domain::{Chart, DensityCurve};
 
+use crate::bpm::Bpm;
 use crate::creators::CreatorLink;
 use crate::format::named;
 use crate::level::Level;
@@ -10,13 +11,12 @@ use crate::{curve, format};
 #[derive(Debug)]
 pub(crate) struct ChartRow {
     pub(crate) href: String,
-    /// `None` if the chart has no rating.
-    pub(crate) level: Option<Level>,
+    pub(crate) level: Level,
     pub(crate) title: String,
     pub(crate) artist: String,
     pub(crate) keys: u8,
     pub(crate) difficulty: String,
-    pub(crate) bpm: String,
+    pub(crate) bpm: Bpm,
     pub(crate) length: String,
     pub(crate) notes: String,
     pub(crate) long_notes: String,
@@ -33,12 +33,12 @@ impl ChartRow {
         let numbers = &chart.numbers;
         Self {
             href: format!("/charts/{}", chart.hash),
-            level: Level::of_chart(chart),
+            level: Level::new(chart),
             title: named(chart.title.clone(), "Untitled"),
             artist: named(chart.artist.clone(), "Unknown artist"),
             keys: numbers.keys.get(),
             difficulty: named(chart.difficulty.clone(), "Unnamed"),
-            bpm: format::bpm_range(numbers.bpm_min, numbers.bpm_max),
+            bpm: Bpm::of_chart(chart),
             length: format::length(numbers.length_ms),
             notes: format::count(numbers.notes.into()),
             long_notes: format::share(numbers.lns, numbers.notes),

@@ -12,6 +12,7 @@ use chart_index_http::{
 };
 
 use crate::PagesState;
+use crate::bpm::Bpm;
 use crate::chart_rows::ChartRow;
 use crate::creators::{CreatorLink, MAX_FILTER_CHARACTERS};
 use crate::format::named;
@@ -50,7 +51,9 @@ struct ChartsetTemplate {
     title: String,
     artist: String,
     creators: Vec<CreatorLink>,
-    facts: String,
+    bpm: Bpm,
+    length: String,
+    chart_count: String,
     download: Option<String>,
     charts: Vec<ChartRow>,
     tags: Vec<TagLink>,
@@ -67,17 +70,15 @@ impl ChartsetTemplate {
         let set = &detail.chartset;
         let (title, artist) =
             (named(set.title.clone(), "Untitled"), named(set.artist.clone(), "Unknown artist"));
-        let facts = format!(
-            "{} BPM · {} · {}",
-            format::bpm_range(set.bpm_min, set.bpm_max),
-            format::length_range(set.length_min_ms, set.length_max_ms),
-            format::counted(set.chart_count.into(), "chart")
-        );
+        let bpm = Bpm::of_charts((set.bpm_min, set.bpm_max), detail.charts.iter().map(|entry| &entry.chart));
+        let length = format::length_range(set.length_min_ms, set.length_max_ms);
+        let chart_count = format::counted(set.chart_count.into(), "chart");
         let path = format!("/chartsets/{}", set.id);
         let layout = Layout {
             description: format!(
-                "{title} by {artist}, charted by {}: {facts}",
-                named(set.creator.clone(), "unknown")
+                "{title} by {artist}, charted by {}: {} BPM, {length}, {chart_count}",
+                named(set.creator.clone(), "unknown"),
+                bpm.main
             ),
             json: Some(format!("/api{path}")),
             ..Layout::new(format!("{title} – {artist}"), path, state.settings.public_url.as_ref())
@@ -90,7 +91,9 @@ impl ChartsetTemplate {
                 &set.creator,
                 detail.charts.iter().map(|entry| entry.chart.creator.as_str()),
             ),
-            facts,
+            bpm,
+            length,
+            chart_count,
             download: set.source.as_ref().map(|_| format!("/go/chartset/{}", set.id)),
             charts: chart_rows(detail),
             tags: detail.tags.iter().map(|tag| TagLink::new(tag)).collect(),
@@ -103,7 +106,7 @@ impl ChartsetTemplate {
 fn chart_rows(detail: &ChartsetDetail) -> Vec<ChartRow> {
     let analysed = |entry: &ChartsetChart| (entry.chart.clone().with_analysis(entry.analysis), entry.curve);
     let mut charts: Vec<_> = detail.charts.iter().map(analysed).collect();
-    charts.sort_by_key(|(chart, _)| level::order(chart));
+    charts.sort_by(|(a, _), (b, _)| level::order(a, b));
     charts.iter().map(|(chart, curve)| ChartRow::new(chart, curve.as_ref())).collect()
 }
 

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use chart_index_domain::DensityCurve;
 
-/// The density at the top of a drawing, in notes per second: hardly any chart has more over a 48th of its
-/// length, and differences between the others are larger than on the scale of [`DensityCurve`], whose form is
-/// the same.
-const TOP_DENSITY: f64 = 40.0;
+/// The density at the top of a drawing, in notes per second: few charts have more over a 48th of their length,
+/// and differences between the others are larger than on the scale of [`DensityCurve`], whose form is the same.
+const TOP_DENSITY: f64 = 25.0;
 
 /// How far the line may be from the density of a point, in steps of the height.
 const TOLERANCE: f32 = 0.75;
@@ -118,27 +117,27 @@ mod tests {
         let mut rising = [0; 48];
         rising[1] = 255;
         rising[2] = 30;
-        assert_eq!(path(rising), "M0 64V64l1-64 1 55 1 9h44V64");
-        let curve = DensityCurve::from_bytes([104; 48]);
+        assert_eq!(path(rising), "M0 64V64l1-64 1 52 1 12h44V64");
+        let curve = DensityCurve::from_bytes([82; 48]);
         assert_eq!(in_line(&curve), "M0 12V6h23V12");
     }
 
     #[test]
-    fn top_is_forty_notes_per_second() {
+    fn top_is_25_notes_per_second() {
         let curve = |notes_per_second: u32| {
             let starts = (0..48 * notes_per_second).map(|note| note * 1_000 / notes_per_second);
             DensityCurve::from_starts(starts, 48_000)
         };
-        assert_eq!(in_line(&curve(40)), "M0 12V0h23V12");
-        assert_eq!(in_line(&curve(10)), "M0 12V6h23V12", "half of the height at a quarter of the density");
+        assert_eq!(in_line(&curve(25)), "M0 12V0h23V12");
+        assert_eq!(in_line(&curve(6)), "M0 12V6h23V12", "half of the height at a quarter of the density");
     }
 
     #[test]
     fn steady_parts_are_one_segment() {
-        let noise = std::array::from_fn(|part| if part % 2 == 0 { 103 } else { 105 });
+        let noise = std::array::from_fn(|part| if part % 2 == 0 { 82 } else { 83 });
         assert_eq!(path(noise), "M0 64V32h47V64");
-        let slope = std::array::from_fn(|part| u8::try_from(part * 4).unwrap());
-        assert_eq!(path(slope), "M0 64V64l47-58V64");
+        let slope = std::array::from_fn(|part| u8::try_from(part * 3).unwrap());
+        assert_eq!(path(slope), "M0 64V64l47-55V64");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl PageFormat for AtomFormat {
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let query = ListQuery { search: SearchQuery::clone(&search.query), ..ListQuery::default() };
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
-        let sets: Vec<_> = items.into_iter().map(|item| SetView::new(item, None, &query.search)).collect();
+        let sets = SetView::all(items, Vec::new(), &query.search);
         let ids: Vec<ChartsetId> = sets.iter().filter_map(|set| set.id.parse().ok()).collect();
         let updated = self.0.store.updated_times(&ids).await?;
         let feed = FeedTemplate::new(
@@ -115,10 +115,7 @@ impl Entry {
             title: xml_text(&set.title),
             artist: xml_text(&set.artist),
             creator: xml_text(if creator.is_empty() { "unknown" } else { &creator }),
-            summary: format!(
-                "{}, {} BPM, {}, {}, {} notes/s at most",
-                set.keys, set.bpm, set.length, set.chart_count, set.density
-            ),
+            summary: format!("{}, {} BPM, {}, {}", set.keys, set.bpm.main, set.length, set.chart_count),
             updated: format::rfc3339(updated),
         }
     }

@@ -16,24 +16,18 @@ pub(crate) struct FilterForm {
     pub(crate) keys: Vec<KeyButton>,
     pub(crate) sources: Vec<SourceOption>,
     pub(crate) creator: String,
-    pub(crate) bpm_min: String,
-    pub(crate) bpm_max: String,
-    pub(crate) length_min: String,
-    pub(crate) length_max: String,
+    /// BPM, length and difficulty.
+    pub(crate) ranges: Vec<Range>,
     pub(crate) density_min: String,
-    pub(crate) rating_min: String,
-    pub(crate) rating_max: String,
     /// Parameters that the form does not show and keeps.
     pub(crate) hidden: Vec<(&'static str, String)>,
-    pub(crate) bpm_presets: Vec<Preset>,
-    pub(crate) length_presets: Vec<Preset>,
-    pub(crate) density_presets: Vec<Preset>,
-    pub(crate) rating_presets: Vec<Preset>,
-    /// Whether the fields below the first line are shown on a narrow screen: the chips name active filters in
-    /// less space.
+    pub(crate) presets: Vec<Presets>,
+    /// Whether the fields below the line are shown.
     pub(crate) is_open: bool,
     /// The number of active filters.
     pub(crate) active: usize,
+    /// Those of them below the line.
+    pub(crate) more_active: usize,
     /// What is wrong with a field, by its parameter.
     pub(crate) error: Option<FieldError>,
 }
@@ -52,6 +46,26 @@ pub(crate) struct SourceOption {
     pub(crate) is_selected: bool,
 }
 
+/// Two fields for the least and the greatest value.
+#[derive(Debug)]
+pub(crate) struct Range {
+    pub(crate) name: &'static str,
+    /// The parameters.
+    pub(crate) bounds: [&'static str; 2],
+    pub(crate) values: [String; 2],
+    /// What the fields show without a value.
+    pub(crate) placeholders: [&'static str; 2],
+    /// The list without it, if it is active.
+    pub(crate) clear: Option<String>,
+}
+
+/// Links that set a range.
+#[derive(Debug)]
+pub(crate) struct Presets {
+    pub(crate) name: &'static str,
+    pub(crate) links: Vec<Preset>,
+}
+
 /// A link that sets a range.
 #[derive(Debug)]
 pub(crate) struct Preset {
@@ -63,6 +77,8 @@ pub(crate) struct Preset {
 #[derive(Debug)]
 pub(crate) struct FieldError {
     pub(crate) parameter: &'static str,
+    /// The field, as the page names it, or the parameter.
+    pub(crate) name: &'static str,
     pub(crate) reason: String,
 }
 
@@ -75,17 +91,20 @@ pub(crate) struct Chip {
     pub(crate) href: String,
 }
 
-/// The fields that are not always visible.
-const DETAILS: [&str; 9] = [
-    "source",
-    "creator",
-    "ratingMin",
-    "ratingMax",
-    "bpmMin",
-    "bpmMax",
-    "lengthMin",
-    "lengthMax",
-    "densityMin",
+/// The fields with their names.
+const FIELDS: [(&str, &str); 11] = [
+    ("query", "Search"),
+    ("keys", "Keys"),
+    ("bpmMin", "BPM"),
+    ("bpmMax", "BPM"),
+    ("lengthMin", "Length"),
+    ("lengthMax", "Length"),
+    ("ratingMin", "Difficulty"),
+    ("ratingMax", "Difficulty"),
+    // Those that are not always visible.
+    ("source", "Source"),
+    ("creator", "Creator"),
+    ("densityMin", "Peak notes/s"),
 ];
 
 /// The parameters without a field.
@@ -125,7 +144,6 @@ const RATING: [(&str, Option<f64>, Option<f64>); 4] = [
     ("2.7–4.5", Some(270.0), Some(450.0)),
     ("4.5+", Some(450.0), None),
 ];
-const DENSITY: [(&str, f64); 4] = [("5+", 5.0), ("10+", 10.0), ("20+", 20.0), ("30+", 30.0)];
 
 impl FilterForm {
     /// The form that shows a query.
@@ -138,9 +156,7 @@ impl FilterForm {
 
     /// The form with the values as they were sent, one of which is wrong.
     pub(crate) fn with_error(query_string: &str, error: &ParameterError) -> Self {
-        // One field is for both.
-        let parameter = if error.parameter == "q" { "query" } else { error.parameter };
-        let error = FieldError { parameter, reason: error.reason.to_string() };
+        let error = FieldError::new(error);
         Self::from_parameters(&raw_parameters(query_string), &ListQuery::default(), Some(error))
     }
 
@@ -158,6 +174,15 @@ impl FilterForm {
             |name| (name == "sort" && text.is_none()).then(|| Sort::Relevance.as_str().to_owned());
         let keys: Vec<_> =
             sent.iter().filter(|(name, _)| name == "keys").flat_map(|(_, value)| value.split(',')).collect();
+        let filters = query.filters();
+        let range =
+            |name, filter, bounds: [&'static str; 2], placeholders, show: fn(String) -> String| Range {
+                name,
+                bounds,
+                values: bounds.map(|bound| show(field(bound))),
+                placeholders,
+                clear: filters.contains(&filter).then(|| query.without(filter).path()),
+            };
         Self {
             hints: query.search.hints.clone(),
             query: text.clone().unwrap_or_default(),
@@ -169,39 +194,69 @@ impl FilterForm {
                 .collect(),
             sources: source_options(&field("source")),
             creator: field("creator"),
-            bpm_min: field("bpmMin"),
-            bpm_max: field("bpmMax"),
-            length_min: field("lengthMin"),
-            length_max: field("lengthMax"),
+            ranges: vec![
+                range("BPM", Filter::Bpm, ["bpmMin", "bpmMax"], ["any", "any"], |bpm| bpm),
+                range(
+                    "Length",
+                    Filter::Length,
+                    ["lengthMin", "lengthMax"],
+                    ["0:00", "any"],
+                    format::length_field,
+                ),
+                range("Difficulty", Filter::Rating, ["ratingMin", "ratingMax"], ["any", "any"], |rating| {
+                    rating
+                }),
+            ],
             density_min: field("densityMin"),
-            rating_min: field("ratingMin"),
-            rating_max: field("ratingMax"),
             hidden: HIDDEN
                 .into_iter()
                 .filter_map(|name| Some((name, value(name).or_else(|| default_of(name))?)))
                 .collect(),
-            bpm_presets: presets(query, &BPM, |search| &mut search.bpm),
-            length_presets: presets(query, &LENGTH, |search| &mut search.length_ms),
-            density_presets: density_presets(query),
-            rating_presets: presets(query, &RATING, |search| &mut search.chart.rating),
-            is_open: error.as_ref().is_some_and(|error| DETAILS.contains(&error.parameter)),
-            active: query.filters().len(),
+            presets: vec![
+                Presets { name: "BPM", links: presets(query, &BPM, |search| &mut search.bpm) },
+                Presets { name: "Length", links: presets(query, &LENGTH, |search| &mut search.length_ms) },
+                Presets {
+                    name: "Difficulty",
+                    links: presets(query, &RATING, |search| &mut search.chart.rating),
+                },
+            ],
+            is_open: error.as_ref().is_some_and(FieldError::is_below_the_line),
+            active: filters.len(),
+            more_active: filters.iter().filter(|filter| !is_in_line(**filter)).count(),
             error,
         }
     }
 
     /// What is wrong with the field of a parameter, if anything is.
-    pub(crate) fn error_of(&self, parameter: &str) -> Option<&str> {
-        self.error.as_ref().filter(|error| error.parameter == parameter).map(|error| error.reason.as_str())
+    pub(crate) fn error_of(&self, parameter: &str) -> Option<&FieldError> {
+        self.error.as_ref().filter(|error| error.parameter == parameter)
+    }
+}
+
+impl FieldError {
+    /// The error in the words of the form.
+    fn new(error: &ParameterError) -> Self {
+        // One field is for both.
+        let parameter = if error.parameter == "q" { "query" } else { error.parameter };
+        let name = FIELDS.iter().find(|(field, _)| *field == parameter).map(|(_, name)| *name);
+        let reason = match error.reason.as_ref() {
+            reason if reason.starts_with("must not be above") => "begins above its end".to_owned(),
+            reason if parameter.starts_with("length") && reason.starts_with("accepts") => {
+                "accepts a length such as 1:40, or a number of seconds".to_owned()
+            }
+            reason => reason.to_owned(),
+        };
+        Self { parameter, name: name.unwrap_or(parameter), reason }
     }
 
-    /// The error of a parameter that has no field.
-    pub(crate) fn other_error(&self) -> Option<&FieldError> {
-        let fields = ["query", "keys"];
-        self.error
-            .as_ref()
-            .filter(|error| !fields.contains(&error.parameter) && !DETAILS.contains(&error.parameter))
+    fn is_below_the_line(&self) -> bool {
+        ["source", "creator", "densityMin"].contains(&self.parameter)
     }
+}
+
+/// Whether the line of the form shows a filter, so that no chip has to.
+const fn is_in_line(filter: Filter) -> bool {
+    matches!(filter, Filter::Text | Filter::Keys(_) | Filter::Bpm | Filter::Length | Filter::Rating)
 }
 
 fn source_options(selected: &str) -> Vec<SourceOption> {
@@ -235,22 +290,13 @@ fn presets(
     ranges.iter().map(preset).collect()
 }
 
-fn density_presets(query: &ListQuery) -> Vec<Preset> {
-    let preset = |&(label, min): &(&'static str, f64)| {
-        let is_active = query.search.density_min == Some(min);
-        let density_min = (!is_active).then_some(min);
-        Preset { label, href: query.changed(|search| search.density_min = density_min).path(), is_active }
-    };
-    DENSITY.iter().map(preset).collect()
-}
-
-/// The active filters.
+/// The active filters that the line of the form does not show.
 pub(crate) fn chips(query: &ListQuery) -> Vec<Chip> {
     let chip = |filter| {
         let (name, value) = describe(filter, &query.search);
         Chip { name, value, href: query.without(filter).path() }
     };
-    query.filters().into_iter().map(chip).collect()
+    query.filters().into_iter().filter(|filter| !is_in_line(*filter)).map(chip).collect()
 }
 
 /// What a filter is about, and its value.
@@ -306,22 +352,10 @@ mod tests {
         );
         let chips = chips(&query);
         let shown: Vec<_> = chips.iter().map(|chip| format!("{} {}", chip.name, chip.value)).collect();
+        assert_eq!(shown, ["Source Beta pack", "Creator zoe", "Density from 12.5/s"]);
         assert_eq!(
-            shown,
-            [
-                "Search a",
-                "Keys 4K",
-                "Keys 7K",
-                "Source Beta pack",
-                "Creator zoe",
-                "BPM from 140",
-                "Length up to 1:30",
-                "Density from 12.5/s"
-            ]
-        );
-        assert_eq!(
-            chips[1].href,
-            "/?bpmMin=140&creator=zoe&densityMin=12.5&keys=7&lengthMax=90&q=a&sort=bpm&source=betaPack"
+            chips[0].href,
+            "/?bpmMin=140&creator=zoe&densityMin=12.5&keys=4,7&lengthMax=90&q=a&sort=bpm"
         );
     }
 
@@ -332,14 +366,22 @@ mod tests {
             form.keys.iter().map(|button| button.is_checked).collect::<Vec<_>>(),
             [false, true, false, false]
         );
-        assert_eq!((form.bpm_min.as_str(), form.bpm_max.as_str(), form.is_open), ("170", "200", false));
+        assert_eq!(form.ranges[0].values, ["170", "200"]);
+        assert_eq!(form.ranges[0].clear.as_deref(), Some("/?keys=5&sort=title&view=cards"));
+        assert_eq!((form.ranges[1].clear.as_deref(), form.active, form.is_open), (None, 2, false));
         assert_eq!(form.hidden, [("sort", "title".to_owned()), ("view", "cards".to_owned())]);
-        let active: Vec<_> = form.bpm_presets.iter().filter(|preset| preset.is_active).collect();
+        let active: Vec<_> = form.presets[0].links.iter().filter(|preset| preset.is_active).collect();
         assert_eq!(
             (active.len(), active[0].href.as_str()),
             (1, "/?keys=5&sort=title&view=cards"),
             "it is removed again"
         );
+    }
+
+    #[test]
+    fn lengths_are_shown_as_they_are_typed() {
+        let form = FilterForm::new(&query("lengthMin=1:40&lengthMax=120.5"));
+        assert_eq!(form.ranges[1].values, ["1:40", "120.5"]);
     }
 
     #[test]
@@ -355,8 +397,23 @@ mod tests {
         let sent = "q=%3Cb%3E&keys=4&bpmMin=fast";
         let error = ListQuery::parse(sent).unwrap_err();
         let form = FilterForm::with_error(sent, &error);
-        assert_eq!((form.query.as_str(), form.bpm_min.as_str(), form.is_open), ("<b>", "fast", true));
-        assert!(form.error_of("bpmMin").unwrap().contains("decimal number"));
-        assert!(form.error_of("query").is_none() && form.other_error().is_none());
+        assert_eq!((form.query.as_str(), form.ranges[0].values[0].as_str()), ("<b>", "fast"));
+        let error = form.error_of("bpmMin").unwrap();
+        assert!(error.name == "BPM" && error.reason.contains("decimal number"), "{error:?}");
+        assert!(form.error_of("query").is_none());
+    }
+
+    #[test]
+    fn errors_have_the_words_of_the_form() {
+        for (sent, expected) in [
+            ("lengthMin=x", "Length accepts a length such as 1:40, or a number of seconds"),
+            ("bpmMin=2&bpmMax=1", "BPM begins above its end"),
+            ("sort=x", "sort accepts updated"),
+        ] {
+            let form = FilterForm::with_error(sent, &ListQuery::parse(sent).unwrap_err());
+            let error = form.error.unwrap();
+            let text = format!("{} {}", error.name, error.reason);
+            assert!(text.starts_with(expected), "{text}");
+        }
     }
 }

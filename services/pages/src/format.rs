@@ -110,6 +110,22 @@ pub(crate) fn filter_length(ms: f64) -> String {
     }
 }
 
+/// The seconds of a filter as its field shows them: whole ones as `1:40`.
+pub(crate) fn length_field(seconds: String) -> String {
+    seconds.parse().map_or(seconds, |whole: u32| length(whole.saturating_mul(1_000)))
+}
+
+/// The seconds of a length such as `1:40` or `1:02:03`.
+pub(crate) fn parse_length(text: &str) -> Option<u64> {
+    let parts = text.split(':').map(|part| {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u32>().ok().filter(|_| is_number).map(u64::from)
+    });
+    let parts = parts.collect::<Option<Vec<_>>>()?;
+    let is_length = matches!(parts.len(), 2 | 3) && parts[1..].iter().all(|part| *part < 60);
+    is_length.then(|| parts.iter().fold(0, |sum, part| 60 * sum + part))
+}
+
 fn range(min: &str, max: &str) -> String {
     if min == max { min.to_owned() } else { format!("{min}–{max}") }
 }
@@ -192,6 +208,23 @@ mod tests {
         }
         for (ms, expected) in [(64_100.0, "64.1 s"), (90_000.0, "1:30"), (1e12, "1,000,000,000 s")] {
             assert_eq!(filter_length(ms), expected);
+        }
+    }
+
+    #[test]
+    fn lengths_are_parsed() {
+        for (text, seconds) in [
+            ("1:40", Some(100)),
+            ("0:05", Some(5)),
+            ("90:00", Some(5_400)),
+            ("1:02:03", Some(3_723)),
+            ("1:60", None),
+            ("100", None),
+            ("1:", None),
+            ("1:+5", None),
+            ("1:2:3:4", None),
+        ] {
+            assert_eq!(parse_length(text), seconds, "{text}");
         }
     }
 

@@ -1,35 +1,50 @@
 //! The difficulty of charts as the pages show it: a number on a colour.
 
-use chart_index_domain::{Chart, KeyCount, Rating};
+use std::cmp::Ordering;
+
+use chart_index_domain::{Chart, Rating};
+
+use crate::format;
 
 /// The ratings in hundredths at which the colours begin, `.l0` to `.l7` of `style.css`. Lower ratings have the
 /// first colour.
 pub(crate) const STOPS: [u16; 8] = [50, 100, 150, 200, 270, 350, 450, 600];
 
-/// A rating with its colour.
+/// The same for charts without a rating, by their peak density in notes per second.
+const DENSITY_STOPS: [f64; 8] = [0.0, 5.0, 8.0, 11.0, 15.0, 20.0, 26.0, 34.0];
+
+/// The rating of a chart, or without one its peak density, with a colour.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Level {
     /// The index of the colour in [`STOPS`].
     pub(crate) colour: usize,
-    /// Such as `5.27`.
+    /// Such as `5.27`, or `13/s`.
     pub(crate) number: String,
+    /// What the number is, for those who do not see it in its place.
+    pub(crate) meaning: &'static str,
 }
 
 impl Level {
-    /// The level of a chart, if it has a rating.
-    pub(crate) fn of_chart(chart: &Chart) -> Option<Self> {
-        chart.rating.map(Self::new)
+    pub(crate) fn new(chart: &Chart) -> Self {
+        chart.rating.map_or_else(|| Self::of_density(chart.numbers.density_peak), Self::of_rating)
     }
 
-    pub(crate) fn new(rating: Rating) -> Self {
+    pub(crate) fn of_rating(rating: Rating) -> Self {
         let colour = STOPS.iter().skip(1).filter(|stop| **stop <= rating.hundredths()).count();
-        Self { colour, number: format!("{:.2}", rating.value()) }
+        Self { colour, number: format!("{:.2}", rating.value()), meaning: "difficulty" }
+    }
+
+    fn of_density(density: f64) -> Self {
+        let colour = DENSITY_STOPS.iter().skip(1).filter(|stop| **stop <= density).count();
+        Self { colour, number: format!("{}/s", format::decimal(density, 0)), meaning: "peak" }
     }
 }
 
-/// Orders the charts of a set as the pages show them: by keys, then by rating, those without a rating last.
-pub(crate) fn order(chart: &Chart) -> (KeyCount, bool, Option<Rating>) {
-    (chart.numbers.keys, chart.rating.is_none(), chart.rating)
+/// Orders the charts of a set as the pages show them: by keys, then by rating, those without a rating last and
+/// by their peak density.
+pub(crate) fn order(a: &Chart, b: &Chart) -> Ordering {
+    let key = |chart: &Chart| (chart.numbers.keys, chart.rating.is_none(), chart.rating);
+    key(a).cmp(&key(b)).then_with(|| a.numbers.density_peak.total_cmp(&b.numbers.density_peak))
 }
 
 #[cfg(test)]
@@ -50,29 +65,38 @@ mod tests {
             (600, 7, "6.00"),
             (1_500, 7, "15.00"),
         ] {
-            let level = Level::new(Rating::from_hundredths(hundredths).unwrap());
+            let level = Level::of_rating(Rating::from_hundredths(hundredths).unwrap());
             assert_eq!((level.colour, level.number.as_str()), (colour, number));
         }
     }
 
-    /// WCAG 2.2, "Contrast (Minimum)": 4.5:1.
     #[test]
-    fn numbers_are_readable_on_their_colours() {
+    fn peak_density_takes_the_place_of_a_rating() {
+        for (density, colour, number) in [(0.5, 0, "0/s"), (13.4, 3, "13/s"), (40.0, 7, "40/s")] {
+            let level = Level::of_density(density);
+            assert_eq!((level.colour, level.number.as_str()), (colour, number));
+        }
+    }
+
+    /// WCAG 2.2, "Contrast (Minimum)": 4.5:1. The numbers have the colour of the page on that of the level, or
+    /// that of the level on the page or on a tint.
+    #[test]
+    fn levels_contrast_with_the_page() {
         for colour in 0..STOPS.len() {
-            let grounds = light_and_dark(colour, "background");
-            let texts = light_and_dark(colour, "--on-level");
-            for (ground, text) in grounds.into_iter().zip(texts) {
-                let contrast = contrast(ground, text);
-                assert!(contrast >= 4.5, ".l{colour}: {text} on {ground} has {contrast:.2}:1");
+            let levels = light_and_dark(&format!("\n.l{colour} {{ --level"));
+            for ground in ["  --page", "  --raised", "  --tint"] {
+                for (level, ground) in levels.into_iter().zip(light_and_dark(ground)) {
+                    let contrast = contrast(level, ground);
+                    assert!(contrast >= 4.5, ".l{colour}: {level} on {ground} has {contrast:.2}:1");
+                }
             }
         }
         assert!(!STYLE.contains(&format!(".l{} ", STOPS.len())), "as many colours as stops");
     }
 
-    /// The two colours of a property of `.l0` and so on.
-    fn light_and_dark(colour: usize, property: &str) -> [&'static str; 2] {
-        let (_, rule) = STYLE.split_once(&format!("\n.l{colour} {{")).unwrap();
-        let (_, value) = rule.split_once(&format!(" {property}: light-dark(")).unwrap();
+    /// The two colours of a property.
+    fn light_and_dark(property: &str) -> [&'static str; 2] {
+        let (_, value) = STYLE.split_once(&format!("{property}: light-dark(")).unwrap();
         let (light, dark) = value.split_once(')').unwrap().0.split_once(", ").unwrap();
         [light, dark]
     }

@@ -8,6 +8,7 @@
 mod about;
 mod api_docs;
 mod assets;
+mod bpm;
 mod chart_page;
 mod chart_rows;
 mod chartset_page;
@@ -22,9 +23,9 @@ mod level;
 mod list_page;
 mod list_query;
 mod matching;
+mod meters;
 mod pack_page;
 mod pagination;
-mod patterns_view;
 mod random;
 mod render;
 mod robots;

@@ -1,6 +1,5 @@
 //! `GET /`: the list of chartsets.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -135,7 +134,10 @@ impl PageFormat for HtmlFormat {
             layout: self.layout(&query, page.total),
             form: FilterForm::new(&query),
             chips: chips(&query),
-            result: Some(ResultView::new(&query, &page, sets, drops, search.is_fallback)),
+            result: Some(ResultView {
+                drops,
+                ..ResultView::new(&query, &page, sets, search.is_fallback)
+            }),
         };
         Ok(TextBody::new(render(&template)?).into_cached())
     }
@@ -146,16 +148,9 @@ impl HtmlFormat {
     async fn read_sets(&self, page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
         let ids: Vec<ChartsetId> = items.iter().filter_map(SetItem::id).collect();
-        let mut listed: HashMap<ChartsetId, _> = HashMap::new();
-        if !ids.is_empty() {
-            let sets = self.state.store.charts_of_chartsets(&ids).await?;
-            listed.extend(sets.into_iter().map(|set| (set.id, set)));
-        }
-        let with_charts = |item: SetItem| {
-            let listed = item.id().and_then(|id| listed.remove(&id));
-            SetView::new(item, listed, search)
-        };
-        Ok(items.into_iter().map(with_charts).collect())
+        let listed =
+            if ids.is_empty() { Vec::new() } else { self.state.store.charts_of_chartsets(&ids).await? };
+        Ok(SetView::all(items, listed, search))
     }
 
     fn layout(&self, query: &ListQuery, total: u64) -> Layout {
@@ -231,25 +226,19 @@ struct DropLink {
 }
 
 impl ResultView {
-    fn new(
-        query: &ListQuery,
-        page: &ChartsetPage,
-        sets: Vec<SetView>,
-        drops: Vec<DropLink>,
-        is_fallback: bool,
-    ) -> Self {
+    fn new(query: &ListQuery, page: &ChartsetPage, sets: Vec<SetView>, is_fallback: bool) -> Self {
         let (start, total) = (query.search.page.offset() + 1, page.total);
-        let is_past_the_end = total > 0 && sets.is_empty();
+        let is_past_the_end = total > 0 && page.items.is_empty();
         let last = u32::try_from(last_page(query, total)).unwrap_or(u32::MAX);
         let selection = query.selection();
         Self {
-            shown: shown(start, sets.len() as u64, total),
+            shown: shown(start, page.items.len() as u64, total),
             start,
             sorts: sorts(query),
             views: views(query),
             view: query.view.as_str(),
             pagination: Pagination::new(query, total, page.next.as_ref()),
-            drops,
+            drops: Vec::new(),
             last_page: is_past_the_end.then(|| query.with_page(last).path()),
             random: selection.path_below("/random"),
             feed: selection.path_below("/feed.atom"),
@@ -306,7 +295,7 @@ const fn sort_label(sort: Sort) -> &'static str {
 }
 
 fn views(query: &ListQuery) -> Vec<ViewLink> {
-    let views = [(View::Automatic, "Auto"), (View::Cards, "Cards"), (View::Table, "Table")];
+    let views = [(View::Table, "Table"), (View::Cards, "Cards")];
     views
         .into_iter()
         .map(|(view, label)| ViewLink {

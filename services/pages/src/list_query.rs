@@ -12,6 +12,8 @@ use chart_index_domain::{KeyCount, Pattern, SourceKind};
 use chart_index_http::ApiError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use crate::format;
+
 /// The characters of a value that are escaped. A comma is not, so that lists of key counts are readable.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',').remove(b' ');
@@ -19,28 +21,27 @@ const ESCAPED: &AsciiSet =
 /// How the list is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum View {
-    /// A table on wide screens, else cards.
+    /// A row for each set.
     #[default]
-    Automatic,
-    Cards,
     Table,
+    Cards,
 }
 
 impl View {
     /// The value of the parameter `view`, empty for the default.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            Self::Automatic => "",
+            Self::Table => "",
             Self::Cards => "cards",
-            Self::Table => "table",
         }
     }
 
     fn parse(value: &str) -> Result<Self, ParameterError> {
-        [Self::Automatic, Self::Cards, Self::Table]
-            .into_iter()
-            .find(|view| view.as_str() == value)
-            .ok_or(ParameterError { parameter: "view", reason: "accepts cards or table".into() })
+        match value {
+            "table" => Ok(Self::Table),
+            "cards" => Ok(Self::Cards),
+            _ => Err(ParameterError { parameter: "view", reason: "accepts cards or table".into() }),
+        }
     }
 }
 
@@ -92,7 +93,7 @@ impl<S: Sync> FromRequestParts<S> for ParsedList {
 
 impl ListQuery {
     /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each key
-    /// count.
+    /// count, and lengths as they were typed, such as `1:40`.
     pub(crate) fn parse(query_string: &str) -> Result<ParsedList, ParameterError> {
         let (mut others, mut keys, mut views) = (Vec::new(), Vec::new(), Vec::new());
         let (mut is_form, mut is_typed) = (false, false);
@@ -103,14 +104,21 @@ impl ListQuery {
             match name {
                 "keys" if !value.is_empty() => keys.push(value),
                 "view" => views.push(value),
-                _ => others.push(pair),
+                "lengthMin" | "lengthMax" => match format::parse_length(&decode(value)) {
+                    Some(seconds) => {
+                        is_form = true;
+                        others.push(Cow::Owned(format!("{name}={seconds}")));
+                    }
+                    None => others.push(pair.into()),
+                },
+                _ => others.push(pair.into()),
             }
         }
         is_form |= keys.len() > 1;
         let view =
             views.into_iter().find(|view| !view.is_empty()).map_or(Ok(View::default()), View::parse)?;
         let keys = format!("keys={}", keys.join(","));
-        others.push(&keys);
+        others.push(keys.into());
         let search = parse_query_string(&others.join("&"))?;
         // What was typed has parameters of its own.
         is_form |= is_typed && search.typed_query().is_none();
@@ -283,12 +291,15 @@ pub(crate) fn escape(value: &str) -> String {
 /// The parameters of a query string as they were sent, decoded where possible, for the form of a query that
 /// cannot be parsed.
 pub(crate) fn raw_parameters(query_string: &str) -> Vec<(String, String)> {
-    let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let pairs = query_string.split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(name, value)| (decode(name), decode(value)))
         .collect()
+}
+
+fn decode(text: &str) -> String {
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -306,7 +317,8 @@ mod tests {
             ("page=1&perPage=30&sort=updated&order=desc&view=", "/"),
             ("q=a+b&keys=7,4&bpmMin=174.50&bpmMax=180", "/?bpmMax=180&bpmMin=174.5&keys=4,7&q=a+b"),
             ("keys=4&keys=7&q=&creator=&source=", "/?keys=4,7"),
-            ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title&view=table"),
+            ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title"),
+            ("lengthMin=1%3A40&lengthMax=2:20", "/?lengthMax=140&lengthMin=100"),
             ("sort=title&order=desc&page=3&perPage=60", "/?order=desc&page=3&perPage=60&sort=title"),
             ("query=a+keys%3D4+rating%3E5", "/?keys=4&q=a&ratingMin=5.01"),
             ("query=-tag:A+b+keys%3D4&page=2", "/?keys=4&page=2&query=b+-tag%3Aa"),
@@ -335,6 +347,8 @@ mod tests {
             ("q", true),
             ("query=a", true),
             ("query=-tag:a", false),
+            ("lengthMin=1:40", true),
+            ("lengthMin=100", false),
         ] {
             assert_eq!(ListQuery::parse(sent).unwrap().is_form, is_form, "{sent}");
         }

@@ -30,13 +30,13 @@ impl ChartMatcher {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use chart_index_domain::search::parse_query_string;
     use chart_index_domain::{ChartNumbers, KeyCount, NOTE_HASH_VERSION, NoteHash};
 
     use super::*;
 
-    fn chart() -> Chart {
+    pub(crate) fn chart() -> Chart {
         let numbers = ChartNumbers {
             keys: KeyCount::try_from(7).unwrap(),
             bpm_min: 100.0,

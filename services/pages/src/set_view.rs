@@ -1,9 +1,12 @@
-//! A chartset of the list, with a line for each chart.
+//! The chartsets of a list page, with a line for each chart.
+
+use std::collections::HashMap;
 
 use chart_index_domain::search::{ListItem, SearchQuery};
-use chart_index_domain::{ChartsetId, ListedChart, ListedCharts, ReadError};
+use chart_index_domain::{ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError};
 use serde::Deserialize;
 
+use crate::bpm::Bpm;
 use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
 use crate::format::named;
@@ -12,7 +15,7 @@ use crate::matching::ChartMatcher;
 use crate::spectrum::Spectrum;
 use crate::{creators, curve, format, level};
 
-/// The maximum number of lines of charts of a set in the list; its own page shows all of them.
+/// The maximum number of lines of charts of a set in the list. A larger set has a [`Spectrum`].
 const MAX_CHARTS: usize = 12;
 
 /// A chartset in the list, with some of its charts.
@@ -22,33 +25,42 @@ pub(crate) struct SetView {
     pub(crate) title: String,
     pub(crate) artist: String,
     pub(crate) creators: Vec<CreatorLink>,
-    pub(crate) bpm: String,
+    pub(crate) bpm: Bpm,
     pub(crate) length: String,
-    pub(crate) density: String,
     /// Such as `4K 7K`.
     pub(crate) keys: String,
+    /// Whether its charts differ in their keys.
+    pub(crate) has_many_keys: bool,
     pub(crate) chart_count: String,
-    /// The kind of its source, if it has a public one, and the day of its last change in the index:
-    /// `Alpha set · 2026-11-22`.
-    pub(crate) origin: String,
     pub(crate) download: Option<String>,
     /// All charts of a large set, whose lines are only those that satisfy the filters.
     pub(crate) spectrum: Option<Spectrum>,
     pub(crate) charts: Vec<ChartLine>,
-    /// The number of charts that have no line because there are too many.
+    /// The number of charts that satisfy the filters and have no line because there are too many.
     pub(crate) more: usize,
+    /// Other sets with the same charts, which have no place of their own.
+    pub(crate) also_in: Vec<SameSet>,
     /// Whether no chart satisfies all filters on its own.
     pub(crate) has_no_match: bool,
+}
+
+/// A chartset with the charts of another one.
+#[derive(Debug)]
+pub(crate) struct SameSet {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// The kind of its source, if it has a public one.
+    pub(crate) source: Option<&'static str>,
 }
 
 /// The line of a chart in a [`SetView`].
 #[derive(Debug)]
 pub(crate) struct ChartLine {
     pub(crate) hash: String,
-    pub(crate) level: Option<Level>,
+    pub(crate) level: Level,
     pub(crate) keys: u8,
     pub(crate) difficulty: String,
-    pub(crate) density: String,
+    pub(crate) density_avg: String,
     pub(crate) long_notes: String,
     /// An SVG path, empty if it is not known.
     pub(crate) curve: String,
@@ -70,7 +82,6 @@ pub(crate) struct SetItem {
     bpm_max: f64,
     length_min_ms: u32,
     length_max_ms: u32,
-    density_max: f64,
     chart_count: u64,
     download_url: Option<String>,
 }
@@ -91,37 +102,60 @@ impl SetItem {
 impl SetView {
     /// A chartset with the charts of its detail, or without them if they were not read or it has changed since
     /// the search.
-    pub(crate) fn new(item: SetItem, listed: Option<ListedCharts>, search: &SearchQuery) -> Self {
-        let source =
-            item.source_kind.and_then(|kind| kind.parse().ok()).map(|kind| source_name(kind).to_owned());
-        let updated = listed.as_ref().map(|listed| format::date(listed.updated_at_ms));
-        let mut charts = listed.map(|listed| listed.charts).unwrap_or_default();
-        charts.sort_by_key(|listed| level::order(&listed.chart));
-        let spectrum = if charts.len() > MAX_CHARTS { Spectrum::new(&charts) } else { None };
+    fn new(item: SetItem, mut charts: Vec<ListedChart>, search: &SearchQuery) -> Self {
+        charts.sort_by(|a, b| level::order(&a.chart, &b.chart));
+        let spectrum = (charts.len() > MAX_CHARTS).then(|| Spectrum::new(&charts));
         let creators =
             creators::links(&item.creator, charts.iter().map(|listed| listed.chart.creator.as_str()));
+        let bpm = Bpm::of_charts((item.bpm_min, item.bpm_max), charts.iter().map(|listed| &listed.chart));
         let (charts, more, has_no_match) = chart_lines(charts, search, spectrum.is_some());
         Self {
             creators,
             title: named(item.title, "Untitled"),
             artist: named(item.artist, "Unknown artist"),
-            bpm: format::bpm_range(item.bpm_min, item.bpm_max),
+            bpm,
             length: format::length_range(item.length_min_ms, item.length_max_ms),
-            density: format::density(item.density_max),
             keys: item.keys.iter().map(|keys| format!("{keys}K")).collect::<Vec<_>>().join(" "),
+            has_many_keys: item.keys.len() > 1,
             chart_count: format::counted(item.chart_count, "chart"),
-            origin: source.into_iter().chain(updated).collect::<Vec<_>>().join(" · "),
             download: item.download_url,
             id: item.id,
             spectrum,
             charts,
             more,
+            also_in: Vec::new(),
             has_no_match,
         }
     }
+
+    /// The chartsets of a page with their charts. Those with the same charts are folded into the first of them.
+    pub(crate) fn all(items: Vec<SetItem>, listed: Vec<ListedCharts>, search: &SearchQuery) -> Vec<Self> {
+        let mut charts_of: HashMap<_, _> = listed.into_iter().map(|set| (set.id, set.charts)).collect();
+        let mut sets: Vec<Self> = Vec::with_capacity(items.len());
+        let mut first_with: HashMap<Vec<NoteHash>, usize> = HashMap::new();
+        for item in items {
+            let charts = item.id().and_then(|id| charts_of.remove(&id)).unwrap_or_default();
+            let mut hashes: Vec<_> = charts.iter().map(|listed| listed.chart.hash).collect();
+            hashes.sort_unstable();
+            if let Some(first) = first_with.get(&hashes).filter(|_| !hashes.is_empty()) {
+                sets[*first].also_in.push(SameSet::new(item));
+            } else {
+                first_with.insert(hashes, sets.len());
+                sets.push(Self::new(item, charts, search));
+            }
+        }
+        sets
+    }
 }
 
-/// The charts, those that satisfy all filters first or only them; how many are left out; and whether filters
+impl SameSet {
+    fn new(item: SetItem) -> Self {
+        let source = item.source_kind.and_then(|kind| kind.parse().ok()).map(source_name);
+        Self { id: item.id, title: named(item.title, "Untitled"), source }
+    }
+}
+
+/// The charts, or only those that satisfy all filters; how many of these are left out; and whether filters
 /// apply and none matches.
 fn chart_lines(
     charts: Vec<ListedChart>,
@@ -130,28 +164,25 @@ fn chart_lines(
 ) -> (Vec<ChartLine>, usize, bool) {
     let matcher = ChartMatcher::new(search);
     let is_filtered = matcher.is_some() && !charts.is_empty();
-    let (mut lines, others): (Vec<_>, Vec<_>) = charts
-        .into_iter()
-        .partition(|listed| matcher.as_ref().is_some_and(|matcher| matcher.matches(&listed.chart)));
-    let number_of_matches = lines.len();
-    if !only_matches {
-        lines.extend(others);
-    }
+    let is_match =
+        |listed: &ListedChart| matcher.as_ref().is_some_and(|matcher| matcher.matches(&listed.chart));
+    let lines = charts.into_iter().map(|listed| ChartLine::new(is_match(&listed), listed));
+    let mut lines: Vec<_> = lines.filter(|line| line.is_match || !only_matches).collect();
+    let has_no_match = is_filtered && lines.iter().all(|line| !line.is_match);
     let more = lines.len().saturating_sub(MAX_CHARTS);
     lines.truncate(MAX_CHARTS);
-    let line = |(index, listed): (usize, ListedChart)| ChartLine::new(listed, index < number_of_matches);
-    (lines.into_iter().enumerate().map(line).collect(), more, is_filtered && number_of_matches == 0)
+    (lines, more, has_no_match)
 }
 
 impl ChartLine {
-    fn new(ListedChart { chart, curve }: ListedChart, is_match: bool) -> Self {
+    fn new(is_match: bool, ListedChart { chart, curve }: ListedChart) -> Self {
         let numbers = chart.numbers;
         Self {
             hash: chart.hash.to_string(),
-            level: Level::of_chart(&chart),
+            level: Level::new(&chart),
             keys: numbers.keys.get(),
             difficulty: named(chart.difficulty, "Unnamed"),
-            density: format::density(numbers.density_peak),
+            density_avg: format!("{:.1}", numbers.density_avg),
             long_notes: format::share(numbers.lns, numbers.notes),
             curve: curve.as_ref().map(curve::in_line).unwrap_or_default(),
             is_match,

@@ -12,7 +12,7 @@ const MAX_CHARTS: usize = 48;
 /// The charts of a set, from the lowest rating to the highest.
 #[derive(Debug)]
 pub(crate) struct Spectrum {
-    /// Such as `15 charts, 1.20 to 6.80`.
+    /// Such as `15 charts, 1.20 to 6.80`, or without ratings `15 charts`.
     pub(crate) summary: String,
     pub(crate) groups: Vec<SpectrumGroup>,
     /// The number of charts that are not shown.
@@ -30,27 +30,33 @@ pub(crate) struct SpectrumGroup {
 pub(crate) struct SpectrumChart {
     pub(crate) hash: String,
     pub(crate) difficulty: String,
-    pub(crate) level: Option<Level>,
+    pub(crate) level: Level,
 }
 
 impl Spectrum {
-    /// The spectrum of charts in the order of [`level::order`](crate::level::order); `None` if no chart has a
-    /// rating.
-    pub(crate) fn new(charts: &[ListedChart]) -> Option<Self> {
-        let ratings = || charts.iter().filter_map(|listed| listed.chart.rating);
-        let (lowest, highest) = (Level::new(ratings().min()?), Level::new(ratings().max()?));
+    /// The spectrum of charts in the order of [`level::order`](crate::level::order).
+    pub(crate) fn new(charts: &[ListedChart]) -> Self {
+        let ratings = charts.iter().filter_map(|listed| listed.chart.rating);
+        let range = ratings
+            .map(|rating| (rating, rating))
+            .reduce(|(lowest, highest), (rating, _)| (lowest.min(rating), highest.max(rating)));
+        let count = format::counted(charts.len() as u64, "chart");
         let shown = &charts[..charts.len().min(MAX_CHARTS)];
         let groups = shown.chunk_by(|a, b| a.chart.numbers.keys == b.chart.numbers.keys);
-        Some(Self {
-            summary: format!(
-                "{}, {} to {}",
-                format::counted(charts.len() as u64, "chart"),
-                lowest.number,
-                highest.number
+        Self {
+            summary: range.map_or_else(
+                || count.clone(),
+                |(lowest, highest)| {
+                    format!(
+                        "{count}, {} to {}",
+                        Level::of_rating(lowest).number,
+                        Level::of_rating(highest).number
+                    )
+                },
             ),
             groups: groups.filter_map(SpectrumGroup::new).collect(),
             more: charts.len() - shown.len(),
-        })
+        }
     }
 }
 
@@ -66,7 +72,7 @@ impl SpectrumChart {
         Self {
             hash: chart.hash.to_string(),
             difficulty: named(chart.difficulty.clone(), "Unnamed"),
-            level: Level::of_chart(chart),
+            level: Level::new(chart),
         }
     }
 }

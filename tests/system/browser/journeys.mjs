@@ -5,8 +5,16 @@ import assert from "node:assert/strict";
 import { aSet, api, journey, load, pageTest, site, until } from "./support.mjs";
 
 const titles = (page) => page.locator("#list h2").allTextContents();
-const chips = (page) => page.locator("ul.chips li").filter({ hasText: "Remove filter" });
 const search = (page) => page.locator("#q");
+
+const scroll = (page) => page.evaluate(() => Math.round(scrollY));
+const focused = (page) => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
+
+/** Waits until a page is scrolled to a place. */
+async function isAt(page, place) {
+  await until(async () => Math.abs((await scroll(page)) - place) <= 2, `a page that is scrolled to ${place}`, 5_000)
+    .catch(async (error) => assert.fail(`${error.message}, not ${await scroll(page)}`));
+}
 
 /** Waits until the list is that of an address which fulfils a condition. */
 async function listed(page, condition) {
@@ -26,18 +34,36 @@ journey("search", async (user, page) => {
 journey("combine four filters, then remove one", async (user, page) => {
   await page.goto("/");
   await user.activate(page.getByRole("checkbox", { name: "4K" }));
-  if (!(await page.locator("#creator").isVisible())) await user.activate(page.locator("#more summary"));
+  await user.activate(page.locator("#more summary"));
   await user.type(page.locator("#creator"), "generator");
   await user.type(page.locator("#bpmMin"), "150");
-  await user.type(page.locator("#lengthMax"), "3600");
+  await user.type(page.locator("#lengthMax"), "60:00");
   await page.keyboard.press("Enter");
   await listed(page, (query) => query.get("lengthMax") === "3600" && query.get("keys") === "4");
-  await until(async () => (await chips(page).count()) === 4, "four chips");
+  await page.getByRole("link", { name: "Clear 4 filters" }).waitFor();
+  assert.equal(await page.locator("#lengthMax").inputValue(), "1:00:00");
+  assert.deepEqual(await page.locator("ul.chips li").allTextContents(), ["Remove filter Creator generator ×"]);
   const narrow = await page.locator("#count").textContent();
-  await user.activate(chips(page).filter({ hasText: "BPM" }).getByRole("link"));
+  await user.activate(page.getByRole("link", { name: "Remove filter BPM" }));
   await listed(page, (query) => !query.has("bpmMin"));
-  await until(async () => (await chips(page).count()) === 3, "three chips");
+  await page.getByRole("link", { name: "Clear 3 filters" }).waitFor();
   assert.notEqual(await page.locator("#count").textContent(), narrow);
+  if (user.hasScript) assert.equal(await focused(page), "bpmMin");
+});
+
+pageTest("a mistake keeps the old list", { expected: [/status of 400/] }, async (page) => {
+  await page.goto("/?creator=generator&sort=title");
+  const old = await titles(page);
+  await page.locator("#bpmMin").fill("200");
+  await page.locator("#bpmMax").fill("100");
+  await page.keyboard.press("Enter");
+  await page.getByText("BPM begins above its end").waitFor();
+  assert.deepEqual(await titles(page), old);
+  assert.equal(await focused(page), "bpmMin");
+  await page.locator("#bpmMax").fill("210");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.get("bpmMax") === "210");
+  await until(async () => (await page.locator("#filters .error").count()) === 0, "no error");
 });
 
 journey("page, and back to the same place", async (user, page) => {
@@ -46,15 +72,114 @@ journey("page, and back to the same place", async (user, page) => {
   const next = page.getByRole("link", { name: "Next" });
   if (user.mode === "keyboard") await user.moveTo(next);
   else await next.scrollIntoViewIfNeeded();
-  const place = await page.evaluate(() => scrollY);
+  const place = await scroll(page);
   assert.ok(place > 0);
   await user.activate(next);
   await listed(page, (query) => query.has("after"));
   await until(async () => (await titles(page))[0] !== first[0], "the second page");
-  assert.ok((await page.evaluate(() => scrollY)) < place, "a page is read from its beginning");
+  assert.ok((await scroll(page)) < place, "a page is read from its beginning");
   await page.goBack();
   await until(async () => (await titles(page))[0] === first[0], "the first page");
-  await until(async () => Math.abs((await page.evaluate(() => scrollY)) - place) < 200, "the same place");
+  await isAt(page, place);
+  if (user.hasScript) assert.equal(await focused(page), "Next");
+});
+
+journey("open a set, and back to it", async (user, page) => {
+  await page.goto("/?sort=title&creator=generator");
+  const link = page.locator("#list h2 a").nth(20);
+  if (user.mode === "keyboard") await user.moveTo(link);
+  else await link.scrollIntoViewIfNeeded();
+  const place = await scroll(page);
+  assert.ok(place > 0);
+  await user.activate(link);
+  await page.waitForURL(/\/chartsets\//);
+  await page.goBack();
+  await page.waitForURL((url) => url.pathname === "/");
+  await isAt(page, place);
+  if (user.hasScript) await until(async () => (await focused(page)) === "Generated 020", "the focus on the link");
+});
+
+journey("reload at the same place", async (user, page) => {
+  await page.goto("/?sort=title&creator=generator");
+  await page.mouse.wheel(0, 1500);
+  await isAt(page, 1500);
+  await page.reload();
+  await isAt(page, 1500);
+}, { modes: ["mouse", "no script"] });
+
+pageTest("an edited field can be left by Tab while its list loads", {}, async (page) => {
+  await page.goto("/");
+  for (const [id, value] of [["bpmMax", "300"], ["lengthMax", "3600"], ["ratingMax", "90"]]) {
+    await page.locator(`#${id}`).fill(value);
+    await page.keyboard.press("Tab");
+    const next = await focused(page);
+    await listed(page, (query) => query.get(id) === value);
+    assert.ok(next && (await focused(page)) === next, `after ${id} the focus is on ${await focused(page)}, not ${next}`);
+  }
+});
+
+journey("an order does not scroll a list that is at its start", async (user, page) => {
+  await page.goto("/?creator=generator");
+  const title = page.getByRole("navigation", { name: "Sort" }).getByRole("link", { name: /^Title/ });
+  await user.activate(title);
+  await listed(page, (query) => query.get("sort") === "title");
+  await until(async () => (await titles(page))[0] === "Generated 000", "a sorted list");
+  assert.equal(await scroll(page), 0);
+  assert.match(await focused(page), /^Title/, "the next press reverses it");
+}, { modes: ["mouse", "keyboard"] });
+
+pageTest("an order is shown from its start", {}, async (page) => {
+  await page.goto("/?creator=generator");
+  await page.mouse.wheel(0, 900);
+  await isAt(page, 900);
+  await page.getByRole("navigation", { name: "Sort" }).getByRole("link", { name: /^Title/ }).evaluate((link) => link.click());
+  await until(async () => (await titles(page))[0] === "Generated 000", "a sorted list");
+  const top = await page.locator("#list li h2").first().evaluate((node) => node.getBoundingClientRect().top);
+  assert.ok(top >= 0 && top < 200, `the first set is at ${top}`);
+});
+
+pageTest("a wait is announced once", { expected: [/status of 429/] }, async (page) => {
+  await page.goto("/");
+  await page.evaluate(() => {
+    globalThis.announced = [];
+    new MutationObserver((records) => {
+      const alert = document.querySelector("[role=alert]");
+      const isIn = ({ target }) => alert && (alert.contains(target) || target.contains(alert));
+      if (records.some(isIn)) announced.push(alert.textContent);
+    }).observe(document.body, { childList: true, characterData: true, subtree: true });
+  });
+  await page.route("**/?keys=4", (route) => route.fulfill({ status: 429, headers: { "retry-after": "3" } }), { times: 1 });
+  await page.getByRole("checkbox", { name: "4K" }).click();
+  await page.getByText("Too many requests").waitFor();
+  await listed(page, (query) => query.get("keys") === "4");
+  assert.equal((await page.evaluate(() => announced)).length, 1, JSON.stringify(await page.evaluate(() => announced)));
+});
+
+pageTest("the results are near by keyboard", {}, async (page) => {
+  await page.goto("/");
+  const first = page.locator("#list h2 a").first();
+  const presses = async () => {
+    for (let count = 1; ; count += 1) {
+      await page.keyboard.press("Tab");
+      if (await first.evaluate((node) => node === document.activeElement)) return count;
+      assert.ok(count < 100);
+    }
+  };
+  const all = await presses();
+  assert.ok(all <= 32, `${all} tab stops`);
+  await page.goto("/?creator=generator");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.equal(await presses(), 1);
+});
+
+pageTest("links that lead elsewhere have other names", {}, async (page) => {
+  await page.goto("/?creator=generator");
+  const links = await page.getByRole("link").evaluateAll((nodes) =>
+    nodes.map((node) => [node.textContent.replace(/\s+/g, " ").trim(), node.getAttribute("href")]));
+  const addresses = Map.groupBy(links, ([name]) => name);
+  const ambiguous = ["Random", "Download", "Source"].filter((name) => addresses.get(name)?.length > 1);
+  assert.deepEqual(ambiguous, []);
 });
 
 journey("a new search has the best match first", async (user, page) => {
@@ -120,6 +245,8 @@ journey("copy a note hash, and paste it", async (user, page) => {
   const { chart } = await aSet();
   await page.goto(chart);
   let hash = chart.split("/").at(-1);
+  await user.activate(page.locator("summary").filter({ hasText: "Note hash" }));
+  assert.equal(await page.locator("#hash").textContent(), hash);
   if (user.hasScript) {
     await user.activate(page.getByRole("button", { name: "Copy the note hash" }));
     await until(async () => (await page.evaluate(() => navigator.clipboard.readText())) === hash, "a copied hash");
@@ -146,7 +273,7 @@ journey("paste the address of a source", async (user, page) => {
 
 journey("a random set of a filter", async (user, page) => {
   await page.goto("/?creator=generator");
-  await user.activate(page.locator("#results").getByRole("link", { name: "Random" }));
+  await user.activate(page.locator("#results").getByRole("link", { name: "Random of these" }));
   await page.waitForURL(/\/(chartsets|charts)\/[0-9a-f]+$/);
   assert.match(await page.locator("main").textContent(), /Generated/);
 });
@@ -225,6 +352,7 @@ pageTest("what is typed while a list loads stays", {}, async (page) => {
     await released;
     await route.continue();
   });
+  await page.locator("#more summary").click();
   await page.locator("#creator").fill("generator");
   await page.keyboard.press("Enter");
   await page.locator("#results[aria-busy=true]").waitFor();
@@ -238,16 +366,15 @@ pageTest("what is typed while a list loads stays", {}, async (page) => {
 
 pageTest("keys of the list", {}, async (page) => {
   await page.goto("/?creator=generator");
-  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
   await page.keyboard.press("/");
-  assert.equal(await focused(), "q");
+  assert.equal(await focused(page), "q");
   await page.keyboard.press("Escape");
   await page.locator("main").focus();
   await page.keyboard.press("j");
-  assert.equal(await focused(), (await titles(page))[0]);
+  assert.equal(await focused(page), (await titles(page))[0]);
   await page.keyboard.press("j");
   await page.keyboard.press("k");
-  assert.equal(await focused(), (await titles(page))[0]);
+  assert.equal(await focused(page), (await titles(page))[0]);
   await page.keyboard.press("]");
   await listed(page, (query) => query.has("after"));
   await page.keyboard.press("[");

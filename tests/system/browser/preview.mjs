@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { aSet, api, journey, pageTest, site, until } from "./support.mjs";
 
 const section = (page) => page.locator("#preview");
+const stage = (page) => page.locator("#stage");
 const position = (page) => section(page).getByRole("slider", { name: "Position" });
 const time = (page) => section(page).locator(".preview-time").textContent();
 
@@ -24,7 +25,7 @@ journey("play, pause, seek and link to a moment", async (user, page) => {
   const { chart } = await aSet();
   await open(page, chart);
   assert.equal(await section(page).getAttribute("data-verified"), "true");
-  assert.ok(await isDrawn(section(page).getByRole("img")));
+  assert.ok(await isDrawn(stage(page).getByRole("img")));
   await user.activate(section(page).getByRole("button", { name: "Play" }));
   await until(async () => (await time(page)).startsWith("0:01"), "a playing chart");
   await user.activate(section(page).getByRole("button", { name: "Pause" }));
@@ -37,7 +38,7 @@ journey("play, pause, seek and link to a moment", async (user, page) => {
   }
   assert.match(await time(page), /^0:04 /);
   assert.match(await position(page).getAttribute("aria-valuetext"), /^0:04 of \d+:\d\d$/);
-  await user.activate(section(page).getByRole("button", { name: "Copy link to this moment" }));
+  await user.activate(section(page).getByRole("button", { name: "Share 0:04" }));
   await until(async () => page.url().endsWith("#t=4"), "an address of the moment");
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(link, `${site.base}${chart}#t=4`);
@@ -49,27 +50,88 @@ journey("play, pause, seek and link to a moment", async (user, page) => {
 journey("loop, speed, direction and ticks", async (user, page) => {
   await open(page, (await aSet()).chart);
   const controls = section(page);
+  const height = () => controls.evaluate((node) => node.getBoundingClientRect().height);
+  const before = await height();
   await position(page).fill("1000");
   await user.activate(controls.getByRole("button", { name: "Loop from here" }));
   await position(page).fill("2000");
   await user.activate(controls.getByRole("button", { name: "Loop to here" }));
-  assert.match(await controls.getByRole("status").textContent(), /Loops from 0:01 to 0:02/);
-  await user.activate(controls.getByRole("checkbox", { name: "Ticks" }));
+  await controls.getByText("A 0:01").waitFor();
+  await controls.getByText("B 0:02").waitFor();
+  assert.equal(await height(), before, "nothing moves");
+  await user.activate(controls.getByText("Settings"));
+  await controls.getByRole("slider", { name: "Ticks" }).fill("5");
   await user.activate(controls.getByRole("checkbox", { name: "Scroll up" }));
   await controls.getByRole("slider", { name: "Speed" }).fill("30");
   await controls.getByRole("combobox", { name: "Tempo" }).selectOption("1.5");
   // At the end of the loop time runs back.
   await user.activate(controls.getByRole("button", { name: "Play" }));
   await page.evaluate(() => {
-    const slider = document.querySelector(".preview-timeline input");
+    const slider = document.querySelector(".timeline input");
     globalThis.positions = [];
     const record = () => globalThis.positions.push(slider.valueAsNumber) < 1000 && requestAnimationFrame(record);
     record();
   });
   await until(() => page.evaluate(() => positions.some((value, index) => value < positions[index - 1])), "a loop");
   assert.ok(await page.evaluate(() => positions.every((value) => value >= 1000 && value <= 2500)));
-  assert.ok(await isDrawn(controls.getByRole("img")));
+  assert.ok(await isDrawn(stage(page).getByRole("img")));
+  await user.activate(controls.getByRole("button", { name: "Clear loop" }));
+  assert.equal(await controls.getByText(/^[AB] /).count(), 0);
+  await page.reload();
+  await controls.getByText("Settings").click();
+  assert.equal(await controls.getByRole("slider", { name: "Speed" }).inputValue(), "30");
+  assert.equal(await controls.getByRole("slider", { name: "Ticks" }).inputValue(), "5");
+  assert.ok(await controls.getByRole("checkbox", { name: "Scroll up" }).isChecked());
 }, { modes: ["mouse", "keyboard"] });
+
+pageTest("space and a click on the notes play and pause", {}, async (page) => {
+  await open(page, (await aSet()).chart);
+  const button = (name) => section(page).getByRole("button", { name });
+  await page.keyboard.press("Space");
+  await button("Pause").waitFor();
+  assert.equal(await page.evaluate(() => scrollY), 0);
+  await page.keyboard.press("Space");
+  await button("Play").waitFor();
+  await stage(page).getByRole("img").click();
+  await button("Pause").waitFor();
+  // A field keeps its keys.
+  await page.locator("#q").focus();
+  await page.keyboard.press("Space");
+  assert.equal(await page.locator("#q").inputValue(), " ");
+  assert.ok(await button("Pause").isVisible());
+});
+
+for (const [width, height] of [[1366, 657], [390, 664]]) {
+  pageTest(`play is above the fold at ${width}x${height}`, { viewport: { width, height } }, async (page) => {
+    await page.goto((await aSet()).chart);
+    const box = await section(page).getByRole("button", { name: "Play" }).boundingBox();
+    assert.ok(box.y + box.height <= height, `it ends at ${box.y + box.height}`);
+  });
+}
+
+journey("from a chart to another one of its set", async (user, page) => {
+  const { chart } = await aSet();
+  await page.goto(chart);
+  const siblings = page.getByRole("navigation", { name: "Charts of this set" }).getByRole("link");
+  const count = await siblings.count();
+  assert.ok(count > 1);
+  const other = siblings.and(page.locator(":not([aria-current])")).first();
+  const address = await other.getAttribute("href");
+  await user.activate(other);
+  await page.waitForURL((url) => url.pathname === address);
+  assert.equal(await siblings.count(), count);
+  await user.activate(page.getByRole("navigation", { name: "Breadcrumb" }).getByRole("link").last());
+  await page.waitForURL(/\/chartsets\//);
+  assert.equal(await page.locator("main a[href^='/charts/']").count(), count);
+});
+
+pageTest("the timeline is that of the page without scripts", {}, async (page) => {
+  const { chart } = await aSet();
+  const html = await (await fetch(site.base + chart, { headers: { accept: "text/html" } })).text();
+  await open(page, chart);
+  const path = await section(page).locator(".timeline path").getAttribute("d");
+  assert.ok(path.length > 10 && html.includes(path));
+});
 
 pageTest("a hidden page pauses", {}, async (page) => {
   await open(page, (await aSet()).chart);
@@ -84,11 +146,11 @@ pageTest("a hidden page pauses", {}, async (page) => {
 pageTest("reduced motion starts with the sheet", { reducedMotion: "reduce" }, async (page) => {
   const { chart } = await aSet();
   await open(page, `${chart}#t=6`);
-  const strips = section(page).getByRole("listitem");
+  const strips = stage(page).getByRole("listitem");
   assert.ok(await strips.first().isVisible());
-  assert.equal(await section(page).getByRole("img").isVisible(), false);
+  assert.equal(await stage(page).getByRole("img").isVisible(), false);
   assert.ok(await isDrawn(strips.first().locator("canvas")));
-  assert.equal(await section(page).locator("[aria-current=true] a").getAttribute("href"), "#t=4.8");
+  assert.equal(await stage(page).locator("[aria-current=true] a").getAttribute("href"), "#t=4.8");
 });
 
 pageTest("paper shows the sheet", { colorScheme: "dark" }, async (page) => {
@@ -102,7 +164,35 @@ pageTest("paper shows the sheet", { colorScheme: "dark" }, async (page) => {
   const pdf = await page.pdf();
   assert.ok(pdf.length > 10_000);
   assert.deepEqual(await page.evaluate(() => globalThis.paper), [255, 255, 255, 255]);
-  assert.ok(await section(page).getByRole("img").isVisible(), "the screen is as before");
+  assert.ok(await stage(page).getByRole("img").isVisible(), "the screen is as before");
+});
+
+pageTest("the sheet of a long chart has pages of one scale", {}, async (page) => {
+  await open(page, `/charts/${site.longChart}`);
+  await section(page).getByRole("button", { name: "Sheet" }).click();
+  const strips = stage(page).getByRole("listitem");
+  const times = () => strips.locator("a").allTextContents();
+  assert.deepEqual((await times()).slice(0, 3), ["0:00", "0:04", "0:09"]);
+  assert.equal(await strips.count(), 40);
+  assert.equal(await stage(page).getByRole("button", { name: "Earlier" }).isDisabled(), true);
+  await stage(page).getByRole("button", { name: "Later" }).click();
+  assert.equal((await times())[0], "3:12");
+  await position(page).fill("0");
+  assert.equal((await times())[0], "0:00");
+});
+
+pageTest("a long chart does not block the page", {}, async (page) => {
+  await page.addInitScript(() => {
+    globalThis.longest = 0;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) globalThis.longest = Math.max(longest, duration);
+    }).observe({ type: "longtask", buffered: true });
+  });
+  await open(page, `/charts/${site.longChart}`);
+  assert.equal(await section(page).getAttribute("data-verified"), "true");
+  const longest = await page.evaluate(() => globalThis.longest);
+  console.log(`longest task ${longest.toFixed(0)} ms`);
+  assert.ok(longest < 500, `${longest} ms`);
 });
 
 pageTest("a preview of other notes is noticed", {}, async (page) => {
@@ -119,17 +209,22 @@ pageTest("a preview that fails can be tried again", { expected: [/status of 503/
   const { chart } = await aSet();
   await page.route("**/preview", (route) => route.fulfill({ status: 503 }), { times: 1 });
   await page.goto(chart);
-  await section(page).getByRole("button", { name: "Try again" }).click();
+  const retry = section(page).getByRole("button", { name: "Try again" });
+  await retry.waitFor();
+  assert.ok(await section(page).locator(".timeline svg").isVisible(), "the curve stays");
+  const empty = await stage(page).evaluate((node) => node.getBoundingClientRect().height);
+  assert.equal(empty, 0, "no place for notes");
+  await retry.click();
   await page.locator("#preview[data-verified=true]").waitFor();
 });
 
 pageTest("a theme redraws the preview", { colorScheme: "light", expected: [/getImageData/] }, async (page) => {
   await open(page, (await aSet()).chart);
   const corner = () =>
-    section(page).getByRole("img").evaluate((node) => [...node.getContext("2d").getImageData(0, 0, 1, 1).data].join());
+    stage(page).getByRole("img").evaluate((node) => [...node.getContext("2d").getImageData(0, 0, 1, 1).data].join());
   const light = await corner();
   await page.emulateMedia({ colorScheme: "dark" });
   await until(async () => (await corner()) !== light, "dark colours");
   await page.emulateMedia({ colorScheme: "light", forcedColors: "active" });
-  assert.ok(await isDrawn(section(page).getByRole("img")));
+  assert.ok(await isDrawn(stage(page).getByRole("img")));
 });

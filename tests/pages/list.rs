@@ -130,6 +130,21 @@ async fn sets_with_the_same_charts_are_folded() {
 }
 
 #[tokio::test]
+async fn search_without_a_result_names_the_closest_titles() {
+    let library = library();
+    library
+        .osu("alpha/50 a/a.osu", ChartSpec { title: "Valkyrie dimension".into(), ..ChartSpec::numbered(1) });
+    library.osu("alpha/60 b/b.osu", ChartSpec { title: "Valley".into(), ..ChartSpec::numbered(2) });
+    let site = Site::new(&library).await;
+    let html = site.html("/?q=valkyre+dimention").await;
+    let empty = between(&html, "<div class=\"empty\"", "</div>");
+    assert!(empty.contains("The closest titles"), "{empty}");
+    assert_eq!(links(empty, "/chartsets/").len(), 1, "{empty}");
+    assert!(empty.contains("<bdi>Valkyrie dimension</bdi></a> – <bdi>Artist</bdi>"), "{empty}");
+    assert!(!site.html("/?q=nothing+similar").await.contains("The closest titles"));
+}
+
+#[tokio::test]
 async fn sorting_is_by_links_that_reverse() {
     let site = Site::new(&library()).await;
     let html = site.html("/?sort=title").await;

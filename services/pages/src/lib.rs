@@ -12,6 +12,7 @@ mod bpm;
 mod chart_page;
 mod chart_rows;
 mod chartset_page;
+mod closest;
 mod creators;
 mod curve;
 mod errors;

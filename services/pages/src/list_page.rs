@@ -15,6 +15,7 @@ use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
 
 use crate::PagesState;
+use crate::closest::{self, Closest};
 use crate::filter_form::{Chip, FilterForm, chips, describe};
 use crate::format;
 use crate::layout::Layout;
@@ -129,13 +130,18 @@ impl PageFormat for HtmlFormat {
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let query = ListQuery { search: SearchQuery::clone(&search.query), view: self.view };
         let sets = self.read_sets(&page, &query.search).await?;
-        let drops = if page.total == 0 { count_without_filters(&search, &query).await } else { Vec::new() };
+        let (mut drops, mut closest) = (Vec::new(), Vec::new());
+        if page.total == 0 {
+            drops = count_without_filters(&search, &query).await;
+            closest = closest::titles(&search).await;
+        }
         let template = ListTemplate {
             layout: self.layout(&query, page.total),
             form: FilterForm::new(&query),
             chips: chips(&query),
             result: Some(ResultView {
                 drops,
+                closest,
                 ..ResultView::new(&query, &page, sets, search.is_fallback)
             }),
         };
@@ -195,6 +201,8 @@ struct ResultView {
     pagination: Option<Pagination>,
     /// Links to the list without one of the filters, if nothing was found.
     drops: Vec<DropLink>,
+    /// Sets with a similar title, if nothing was found.
+    closest: Vec<Closest>,
     /// The last page, if the page is past it.
     last_page: Option<String>,
     random: String,
@@ -239,6 +247,7 @@ impl ResultView {
             view: query.view.as_str(),
             pagination: Pagination::new(query, total, page.next.as_ref()),
             drops: Vec::new(),
+            closest: Vec::new(),
             last_page: is_past_the_end.then(|| query.with_page(last).path()),
             random: selection.path_below("/random"),
             feed: selection.path_below("/feed.atom"),

@@ -72,9 +72,9 @@ pub(crate) struct ChartLine {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetItem {
-    id: String,
-    title: String,
-    artist: String,
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) artist: String,
     creator: String,
     source_kind: Option<String>,
     keys: Vec<u8>,

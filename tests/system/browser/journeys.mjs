@@ -66,6 +66,15 @@ pageTest("a mistake keeps the old list", { expected: [/status of 400/] }, async 
   await until(async () => (await page.locator("#filters .error").count()) === 0, "no error");
 });
 
+journey("a typo leads to the closest title", async (user, page) => {
+  await page.goto("/");
+  await user.type(search(page), "Harbor Lihgts");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.has("q"));
+  await user.activate(page.locator("#list").getByRole("link", { name: "Harbour Lights" }).first());
+  await page.waitForURL(/\/chartsets\//);
+}, { modes: ["mouse", "no script"] });
+
 journey("page, and back to the same place", async (user, page) => {
   await page.goto("/?sort=title&creator=generator");
   const first = await titles(page);

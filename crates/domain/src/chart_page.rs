@@ -7,8 +7,6 @@ use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
 pub struct ListedCharts {
     /// The id of its list item.
     pub id: ChartsetId,
-    /// When the index last changed it, in Unix epoch milliseconds.
-    pub updated_at_ms: i64,
     /// Its charts in the order of the chartset detail, at least one.
     pub charts: Vec<ListedChart>,
 }

@@ -38,21 +38,13 @@ struct PageChartset {
     set_chart_count: i32,
 }
 
-/// A chart of a listed chartset.
-#[derive(Debug, sqlx::FromRow)]
-struct ListRow {
-    updated_at_ms: i64,
-    #[sqlx(flatten)]
-    chart: ListedChartRow,
-}
-
 impl Store {
     /// Returns the charts of the chartsets with these ids that are shown, in the order of `ids`.
     pub async fn charts_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ListedCharts>, ReadError> {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read charts of listed chartsets", |mut connection| async move {
-            let rows: Vec<ListRow> = sqlx::query_as(concat!(
-                "SELECT chartset.updated_at_ms, ",
+            let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(
+                "SELECT ",
                 listed_chart_columns!(),
                 " FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
@@ -124,12 +116,12 @@ impl PageChartset {
     }
 }
 
-fn listed_charts(ids: &[ChartsetId], rows: Vec<ListRow>) -> Result<Vec<ListedCharts>, sqlx::Error> {
+fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<ListedCharts>, sqlx::Error> {
     let mut sets: HashMap<ChartsetId, ListedCharts> = HashMap::with_capacity(ids.len());
-    for ListRow { updated_at_ms, chart } in rows {
-        let id = chart.chartset_id()?;
-        let set = sets.entry(id).or_insert_with(|| ListedCharts { id, updated_at_ms, charts: Vec::new() });
-        set.charts.push(chart.into_chart()?);
+    for row in rows {
+        let id = row.chartset_id()?;
+        let set = sets.entry(id).or_insert_with(|| ListedCharts { id, charts: Vec::new() });
+        set.charts.push(row.into_chart()?);
     }
     let listed = ids.iter().filter_map(|id| {
         let mut set = sets.remove(id)?;

@@ -469,8 +469,8 @@ async fn hostile_changes_are_refused_and_others_applied() {
     assert_eq!(mirror.sequence(), (last + 2).to_string());
 }
 
-/// A replica may have the earlier file of a chart that was replaced before the mirror had it. The mirror may end
-/// after it has read of that.
+/// A replica may have the earlier file of a chart that was replaced before the mirror had it. The mirror may
+/// end after it has read of that.
 #[tokio::test]
 async fn earlier_file_of_a_new_chart_is_not_stored() {
     let origin = Origin::new(Database::new().await);

@@ -258,8 +258,8 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
     }
 }
 
-/// Appends that the sort key is at least what the conditions require of it: a list by rising rating would test all
-/// easier chartsets first.
+/// Appends that the sort key is at least what the conditions require of it: a list by rising rating would test
+/// all easier chartsets first.
 fn push_least_sort_key(sql: &mut QueryBuilder<Postgres>, sort: Sort, conditions: &ChartConditions) {
     let (sorted, column) = match sort {
         Sort::Rating => (ChartValue::Rating, "listed.rating_max"),

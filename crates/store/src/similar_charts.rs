@@ -5,8 +5,8 @@ use chart_index_domain::{ListedChart, NoteHash, ReadError, SimilarChart};
 use crate::Store;
 use crate::rows::{ListedChartRow, listed_chart_columns};
 
-/// What orders `charts AS chart` of the same rating in the index `charts_by_similarity`: the shares of long notes
-/// and jacks, without those of runs.
+/// What orders `charts AS chart` of the same rating in the index `charts_by_similarity`: the shares of long
+/// notes and jacks, without those of runs.
 macro_rules! pattern_order {
     () => {
         "(get_byte(chart.patterns, 9)
@@ -41,9 +41,9 @@ macro_rules! neighbours {
 
 /// Returns `chartset_id`, `hash` and `distance` of up to 12 charts, each in another chartset.
 ///
-/// Of a million charts, the neighbours in the index have the same rating in hundredths; of fewer, a similar one. They
-/// are ordered again by a distance that compares the shares of all classes of rows and of long notes, bytes 0 to
-/// 9 of the patterns: a ratio of 1 % between ratings counts as much as 1 % of the rows.
+/// Of a million charts, the neighbours in the index have the same rating in hundredths; of fewer, a similar
+/// one. They are ordered again by a distance that compares the shares of all classes of rows and of long notes,
+/// bytes 0 to 9 of the patterns: a ratio of 1 % between ratings counts as much as 1 % of the rows.
 macro_rules! similar_charts {
     () => {
         concat!(
@@ -88,9 +88,9 @@ macro_rules! similar_charts {
 use {neighbours, pattern_order};
 
 impl Store {
-    /// Returns charts with the same number of keys, a similar rating and similar patterns: the nearest first, at most
-    /// 12, each in another chartset. Charts of the chartsets that contain the chart itself are left out. Empty if
-    /// the chart is removed, not stored, or has no rating.
+    /// Returns charts with the same number of keys, a similar rating and similar patterns: the nearest first,
+    /// at most 12, each in another chartset. Charts of the chartsets that contain the chart itself are left
+    /// out. Empty if the chart is removed, not stored, or has no rating.
     pub async fn similar_charts(&self, hash: NoteHash) -> Result<Vec<SimilarChart>, ReadError> {
         self.short_read("read similar charts", |mut connection| async move {
             let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(

@@ -8,7 +8,7 @@ use chart_index_domain::{
 };
 
 use crate::Store;
-use crate::column_values::parse_source;
+use crate::column_values::{parse_hash, parse_source};
 use crate::rows::{MemberRow, analysis_columns, checked_at_ms, member_columns};
 
 /// A chart that is known, as a lookup returns it.
@@ -185,6 +185,30 @@ impl Store {
                 let known = |(hash, occurrences): (_, Vec<_>)| Some((hash, known_chart(&occurrences)?));
                 Ok(occurrences.into_iter().filter_map(known).collect())
             }
+        })
+        .await
+    }
+
+    /// Returns the hash of the only known chart whose hash is in a range, both ends included; `None` if there
+    /// is none, or another one.
+    pub async fn only_chart_between(
+        &self,
+        first: NoteHash,
+        last: NoteHash,
+    ) -> Result<Option<NoteHash>, ReadError> {
+        self.short_read("find chart by prefix", |mut connection| async move {
+            let hashes: Vec<Vec<u8>> = sqlx::query_scalar(concat!(
+                "SELECT hash FROM charts AS chart WHERE hash BETWEEN $1 AND $2 AND ",
+                is_known!(),
+                " LIMIT 2"
+            ))
+            .bind(first.as_bytes())
+            .bind(last.as_bytes())
+            .fetch_all(&mut *connection)
+            .await?;
+            connection.release();
+            let [hash] = &hashes[..] else { return Ok(None) };
+            parse_hash(hash).map(Some)
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Lookups: the sources and the metadata of a chart in several sets.
 
 use chart_index_domain::search::{ListItem, SearchQuery};
-use chart_index_domain::{ChartDraft, ChartsetDraft, Confidence, PublicSource, Source};
+use chart_index_domain::{ChartDraft, ChartsetDraft, Confidence, NoteHash, PublicSource, Source};
 
 use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id};
 
@@ -129,4 +129,18 @@ async fn sources_of_a_shared_chart_are_bounded() {
     assert_eq!((&many[&hash(1)], &many[&hash(2)]), (&known, &few));
     let page = catalogue.store.chart_page(hash(1)).await.unwrap().unwrap();
     assert_eq!((page.sources, page.chartsets.len()), (known.sources, 32));
+}
+
+#[tokio::test]
+async fn chart_is_found_by_the_beginning_of_its_hash_if_it_is_the_only_one() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2), chart(3)]), 10).await;
+    catalogue.remove(hash(3), 20).await;
+    let between = |first, last| catalogue.store.only_chart_between(first, last);
+    let (lowest, highest) = (NoteHash::from_bytes([0; 32]), NoteHash::from_bytes([255; 32]));
+    assert_eq!(between(hash(1), hash(1)).await.unwrap(), Some(hash(1)));
+    assert_eq!(between(hash(3), hash(3)).await.unwrap(), None, "it is removed");
+    assert_eq!(between(lowest, highest).await.unwrap(), None, "there are two");
+    let first = hash(1).min(hash(2));
+    assert_eq!(between(lowest, first).await.unwrap(), Some(first));
 }

@@ -23,6 +23,7 @@ mod search_filters;
 mod search_pages;
 mod search_text;
 mod similar_charts;
+mod sitemap;
 mod statements;
 mod support;
 mod variants;

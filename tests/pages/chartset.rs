@@ -17,9 +17,8 @@ async fn page_has_charts_tags_and_sources() {
         "href=\"/?q=%E6%97%8B\"",
         "href=\"https://alpha.example/sets/10\"",
         "read from this very source",
-        &format!("<link rel=\"canonical\" href=\"/chartsets/{id}\">"),
         &format!("<link rel=\"alternate\" type=\"application/json\" href=\"/api/chartsets/{id}\">"),
-        "<meta property=\"og:title\" content=\"One – Artist\">",
+        "<meta property=\"og:title\" content=\"Artist – One\">",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }

@@ -39,6 +39,27 @@ async fn head_of_an_error_has_the_headers_of_get() {
 }
 
 #[tokio::test]
+async fn page_of_an_error_leads_on() {
+    let site = Site::new(&Library::new()).await;
+    for (path, heading) in [
+        ("/nowhere", "No page is at this address"),
+        (&format!("/charts/{}", "0".repeat(64)), "No chart is at this address"),
+        ("/chartsets/0000000000000000", "No set is at this address"),
+        ("/packs/7", "No pack is at this address"),
+    ] {
+        let response = site.get(path).await;
+        let id = response.header("x-request-id").to_owned();
+        let html = String::from_utf8(response.body).unwrap();
+        assert_eq!(between(&html, "<h1>", "</h1>"), heading);
+        for part in
+            [&format!("request <code>{id}</code>"), "name=\"query\"", "href=\"/\"", "href=\"/identify\""]
+        {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn other_methods_are_405_pages() {
     let site = Site::new(&Library::new()).await;
     for path in ["/", "/chartsets/x", "/about", "/assets/x"] {

@@ -22,11 +22,12 @@ async fn feed_has_the_sets_of_the_list() {
             .and_then(|child| child.text())
             .map(str::to_owned)
     };
-    assert_eq!(child(feed, "title").as_deref(), Some("Chart Index: zoe"));
+    assert_eq!(child(feed, "title").as_deref(), Some("Chart Index: Charts by zoe"));
+    assert_eq!(child(feed, "id").as_deref(), Some("https://charts.example/feed.atom?creator=zoe"));
     let entries: Vec<_> = feed.children().filter(|node| node.has_tag_name((ATOM, "entry"))).collect();
     let mut found: Vec<_> = entries.iter().filter_map(|entry| child(*entry, "title")).collect();
     found.sort_unstable();
-    assert_eq!(found, ["One – Artist", "Two – Artist"]);
+    assert_eq!(found, ["Artist – One", "Artist – Two"]);
     for entry in entries {
         let (id, updated) = (child(entry, "id").unwrap(), child(entry, "updated").unwrap());
         assert!(id.starts_with("urn:chart-index:chartset:"), "{id}");

@@ -13,6 +13,7 @@ mod list;
 mod outages;
 mod pack;
 mod redirects;
+mod search_engines;
 
 use chart_index_tests::{
     ChartSpec, Client, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis, indexer,

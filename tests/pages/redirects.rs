@@ -9,7 +9,7 @@ async fn location(site: &Site, path: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn search_for_one_thing_leads_to_its_page() {
-    let site = Site::new(&library()).await;
+    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
     let html = site.html("/?q=Two").await;
     let chart = links(&html, "/charts/")[0].to_owned();
     let (hash, id) = (chart.trim_start_matches("/charts/"), site.id_of("Two").await);
@@ -21,8 +21,24 @@ async fn search_for_one_thing_leads_to_its_page() {
         (id.to_uppercase(), format!("/chartsets/{id}")),
         ("https%3A%2F%2Falpha.example%2Fsets%2F20".to_owned(), format!("/chartsets/{id}")),
         ("http://alpha.example/sets/20/?x=1%23mania/5".to_owned(), format!("/chartsets/{id}")),
+        (format!("https://mirror.example/charts/{hash}?utm_source=x"), chart.clone()),
+        (format!("https%3A%2F%2Fmirror.example%2Fapi%2Fcharts%2F{hash}%2Frox"), chart.clone()),
+        (format!("http://127.0.0.1:8080/chartsets/{id}"), format!("/chartsets/{id}")),
+        (format!("https://charts.example/go/chartset/{id}"), format!("/chartsets/{id}")),
+        ("https://charts.example/packs/101".to_owned(), "/packs/101".to_owned()),
+        (hash[..8].to_owned(), chart.clone()),
+        (hash[..16].to_uppercase(), chart.clone()),
+        (hash[..63].to_owned(), chart.clone()),
+        (id.clone(), format!("/chartsets/{id}")),
     ] {
-        assert_eq!(location(&site, &format!("/?q={q}")).await, (303, expected), "{q}");
+        for parameter in ["q", "query"] {
+            let path = format!("/?{parameter}={q}");
+            assert_eq!(location(&site, &path).await, (303, expected.clone()), "{path}");
+        }
+    }
+    for text in [&hash[..7], "00000000", "https://other.example/packs/101", "https://other.example/charts/x"]
+    {
+        assert_eq!(site.get(&format!("/?q={text}")).await.status, 200, "{text} is a text");
     }
     let upper = format!("/charts/{}", hash.to_uppercase());
     assert_eq!(location(&site, &upper).await, (303, chart.clone()));

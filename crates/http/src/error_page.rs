@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 
 use crate::error::PROBLEM_JSON;
-use crate::{ApiError, content_encoding, html_headers};
+use crate::{ApiError, Resource, content_encoding, html_headers};
 
 /// Paths below this are the API: their errors are always problem details.
 const API: &str = "/api/";
@@ -24,10 +24,14 @@ pub struct ErrorPage {
     pub title: &'static str,
     /// What is wrong with this request.
     pub detail: String,
+    /// What does not exist, if that is the error.
+    pub missing: Option<Resource>,
     /// The type of the problem, such as `/problems/not-found`.
     pub problem_type: &'static str,
     /// The value of `Retry-After`, in seconds.
     pub retry_after_seconds: Option<u32>,
+    /// The id of the request, by which an operator finds it in the log.
+    pub request_id: String,
 }
 
 /// Renders error pages, with the function that it was given.
@@ -61,14 +65,14 @@ pub(crate) struct RequestedErrorPage {
 
 impl RequestedErrorPage {
     /// Replaces problem details by the page, if the client prefers it. Names the header that decided.
-    pub(crate) fn replace_problem(&self, response: &mut Response, is_head: bool) {
+    pub(crate) fn replace_problem(&self, response: &mut Response, is_head: bool, request_id: &str) {
         if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
             return;
         }
         response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
         let Some(error) = response.extensions().get::<Arc<ApiError>>() else { return };
         let Some(pages) = &self.pages else { return };
-        let html = (pages.0)(&error.page());
+        let html = (pages.0)(&error.page(request_id));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, html_headers::HTML);
         headers.insert(CONTENT_LENGTH, html.len().into());
@@ -77,15 +81,17 @@ impl RequestedErrorPage {
 }
 
 impl ApiError {
-    pub(crate) fn page(&self) -> ErrorPage {
+    fn page(&self, request_id: &str) -> ErrorPage {
         let error_type = self.error_type();
         let seconds = self.retry_after();
         ErrorPage {
             status: error_type.status().as_u16(),
             title: error_type.title(),
             detail: self.detail().into_owned(),
+            missing: if let Self::NotFound(resource) = self { Some(*resource) } else { None },
             problem_type: error_type.problem_type(),
             retry_after_seconds: seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok()),
+            request_id: request_id.to_owned(),
         }
     }
 }

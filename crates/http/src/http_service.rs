@@ -149,14 +149,19 @@ impl HttpService {
         let matched = route.as_ref().ok().copied();
         let observation = telemetry.start(&request, self.peer, matched);
         let span = observation.span().clone();
-        let response = pin!(self.respond(request, route));
+        let response = pin!(self.respond(request, route, observation.id()));
         let mut response = response.instrument(span).await;
-        telemetry.finish(observation, &mut response);
+        telemetry.finish(&observation, &mut response);
         response
     }
 
     /// Responds to a request, and adds the headers that all responses have.
-    async fn respond(&self, request: Request, route: Result<MatchedRoute, ApiError>) -> Response {
+    async fn respond(
+        &self,
+        request: Request,
+        route: Result<MatchedRoute, ApiError>,
+        request_id: &str,
+    ) -> Response {
         let is_public = matches!(self.listener, Listener::Public { .. });
         let is_head = request.method() == Method::HEAD;
         let has_body = route.as_ref().is_ok_and(|route| route.has_body);
@@ -175,7 +180,7 @@ impl HttpService {
             cors::allow_any_origin(&mut response);
         }
         if let Some(error_page) = error_page {
-            error_page.replace_problem(&mut response, is_head);
+            error_page.replace_problem(&mut response, is_head, request_id);
         }
         html_headers::add(&mut response);
         cache_policy::write_headers(&mut response);

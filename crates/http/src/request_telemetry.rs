@@ -60,26 +60,26 @@ impl RequestTelemetry {
         let method = MethodLabel::new(request.method());
         let span = self.public.as_ref().map_or_else(Span::none, |public| {
             let template = route.map(|route| route.template);
-            public.sampler.span(request, peer, id.to_str().unwrap_or_default(), method, template)
+            public.sampler.span(request, peer, text_of(&id), method, template)
         });
         Observation { started, id, method, route, span }
     }
 
     /// Records and logs a request, and adds its id to the response.
-    pub(crate) fn finish(&self, observation: Observation, response: &mut Response) {
-        let Observation { started, id, method, route, span } = observation;
+    pub(crate) fn finish(&self, observation: &Observation, response: &mut Response) {
+        let Observation { started, ref id, method, route, ref span } = *observation;
         let (duration, status) = (started.elapsed(), response.status());
         let error = response.extensions_mut().remove::<Arc<ApiError>>();
         let error = error.as_deref();
         if let Some(public) = &self.public {
             public.metrics.record(method, route, status, error, duration);
         }
-        record_response(&span, status, error.map(ApiError::error_type));
+        record_response(span, status, error.map(ApiError::error_type));
         let route = route.map(|route| route.template);
-        let request_id = id.to_str().unwrap_or_default();
+        let request_id = text_of(id);
         let handled = HandledRequest { id: request_id, method, route, status, error, duration };
         span.in_scope(|| self.log.log(&handled));
-        response.headers_mut().insert(request_id::X_REQUEST_ID, id);
+        response.headers_mut().insert(request_id::X_REQUEST_ID, id.clone());
     }
 }
 
@@ -93,7 +93,17 @@ pub(crate) struct Observation {
     span: Span,
 }
 
+/// The text of an id, which is ASCII.
+fn text_of(id: &HeaderValue) -> &str {
+    id.to_str().unwrap_or_default()
+}
+
 impl Observation {
+    /// The id of the request.
+    pub(crate) fn id(&self) -> &str {
+        text_of(&self.id)
+    }
+
     /// The span of the request, disabled unless it is sampled.
     pub(crate) const fn span(&self) -> &Span {
         &self.span

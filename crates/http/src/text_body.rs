@@ -66,6 +66,8 @@ pub enum MediaType {
     Atom,
     /// `text/plain`.
     Plain,
+    /// `application/xml`.
+    Xml,
 }
 
 impl MediaType {
@@ -75,6 +77,7 @@ impl MediaType {
             Self::Html => html_headers::HTML,
             Self::Atom => HeaderValue::from_static("application/atom+xml; charset=utf-8"),
             Self::Plain => HeaderValue::from_static("text/plain; charset=utf-8"),
+            Self::Xml => HeaderValue::from_static("application/xml; charset=utf-8"),
         }
     }
 }

@@ -1,10 +1,11 @@
-// Computes the note hash, version 1, of chart files (.osu and .qua) in the browser.
+// Computes the note hashes, version 1, of chart files in the browser.
 //
 // A chart file gives the same hash as in the index, or a reason why it cannot be told, never another hash. So
 // this follows crates/chartfile to the letter, and refuses what it does not know: YAML is read only in the form
 // in which the game and its tools write it.
 
 import { explained, hashTimedNotes, refuse } from "./note_hash.js";
+import { FLOAT, readSimfile, trim } from "./simfiles.js";
 
 /** The maximum size of a chart file in bytes, as in the index. */
 export const MAX_FILE_BYTES = 16 * 1024 * 1024;
@@ -15,31 +16,49 @@ const MAX_YAML_NODES = 3_000_000;
 const MAX_OSU_TIME_MS = 2 ** 30;
 const MAX_QUA_TIME_MS = 4e12;
 
+const READERS = {
+  osu: (text) => [readOsu(text)],
+  qua: (text) => [readQua(text)],
+  sm: (text) => readSimfile("sm", text),
+  ssc: (text) => readSimfile("ssc", text),
+};
+
+/** Whether the index reads files with this name: not those that operating systems create. */
+export function isChartFile(path) {
+  const parts = path.split(/[/\\]/);
+  return !parts.includes("__MACOSX") && /^[^.].*\.(?:osu|qua|sm|ssc)$/is.test(parts.at(-1));
+}
+
 /**
- * The note hash of a chart file, by the extension of its name.
+ * The note hashes of the charts of a file, by the extension of its name: each once, or one reason why there is
+ * none. A chart of a simfile has a name, its difficulty.
  *
  * @param {string} name the file name
  * @param {Uint8Array} bytes the content
- * @returns {{hash: string, keys: number, variant?: string} | {cannotTell: string}}
+ * @returns {({hash: string, keys: number, variant?: string, name?: string} | {cannotTell: string})[]}
  */
 export function hashChartFile(name, bytes) {
-  const format = name.slice(name.lastIndexOf(".") + 1).toLowerCase();
-  const read = { osu: readOsu, qua: readQua }[format];
-  return explained(() => {
-    if (!read) refuse("only .osu and .qua files can be read here");
+  const read = READERS[name.slice(name.lastIndexOf(".") + 1).toLowerCase()];
+  const charts = explained(() => {
+    if (!read) refuse("only .osu, .qua, .sm and .ssc files can be read here");
     if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES} bytes`);
     return hashBytes(read, bytes);
   });
+  if (charts.cannotTell) return [charts];
+  const told = new Map(charts.filter(({ hash }) => hash).map((chart) => [chart.hash, chart]).reverse());
+  return told.size > 0 ? [...told.values()].reverse() : charts.slice(0, 1);
 }
 
 /** Reads the bytes as UTF-8, which decides on the notes whatever the encoding is, or as the byte order mark says. */
 function hashBytes(read, bytes) {
-  const hash = (text) => hashNotes(read(text.replace(/^\ufeff+/, "")));
+  const hash = (text) => read(text.replace(/^\ufeff+/, "")).map((chart) =>
+    chart.cannotTell ? chart : { name: chart.name, ...explained(() => hashNotes(chart)) });
   const asUtf8 = explained(() => hash(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)));
   const mark = bytes.length < 2 ? 0 : bytes[0] * 256 + bytes[1];
   const encoding = { 0xfffe: "utf-16le", 0xfeff: "utf-16be" }[mark];
-  if (asUtf8.hash || !encoding) return asUtf8;
-  return hash(new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(2)));
+  const isRead = !asUtf8.cannotTell && asUtf8.some(({ hash }) => hash);
+  if (!isRead && encoding) return hash(new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(2)));
+  return asUtf8.cannotTell ? refuse(asUtf8.cannotTell) : asUtf8;
 }
 
 /** The hash of the notes of a file after the checks and repairs of the index: long notes without length are taps. */
@@ -59,16 +78,7 @@ function hashNotes({ keys, notes, hasBpm, timingPoints }) {
   return outcome;
 }
 
-// The grammar of numbers in Rust, without infinity and NaN.
-const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-
 // --- .osu ---
-
-/** Trims what Unicode calls white space, which is not what String.trim does. */
-function trim(text) {
-  return text.replace(/^[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/, "")
-    .replace(/[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$/, "");
-}
 
 function readOsu(text) {
   const chart = { keys: 0, notes: [], hasBpm: false, timingPoints: 0 };

@@ -1,7 +1,10 @@
-// "Which chart is this?": hashes chart files in the browser and looks the hashes up. No file leaves the
-// machine.
+// "Identify": hashes chart files in the browser and looks the hashes up. No file leaves the machine.
 
-const MAX_FILES = 2_000;
+import { entriesOf, isArchive } from "./archives.js";
+import { MAX_FILE_BYTES, hashChartFile, isChartFile } from "./chart_files.js";
+
+const MAX_FILES = 10_000;
+const MAX_DEPTH = 8;
 /** The maximum of a batch lookup, and of one with variants. */
 const MAX_HASHES = 1_000;
 const MAX_WITH_VARIANTS = 100;
@@ -9,192 +12,64 @@ const MAX_WITH_VARIANTS = 100;
 const MAX_NAMED = 3;
 /** From this number of charts on, the hash filter is downloaded, and only charts that it may contain are looked up. */
 const MIN_FILTERED = 100;
-const MAX_DEPTH = 8;
+/** The table shows so many charts. The file with all of them has no limit. */
+const MAX_ROWS = 2_000;
 
-/**
- * Identifies files or folders. One file that the index knows opens the page of its chart; several are listed.
- *
- * @param {HTMLElement} section #which-chart, with the addresses of chart_files.js and hash_filter.js in its
- * data @param {(File | FileSystemEntry)[]} items what was chosen or dropped
- */
-export async function identify(section, items) {
-  const run = {};
-  // A new choice ends the run before it.
-  section.run = run;
-  const output = section.querySelector("#which-chart-result");
-  section.querySelector("ul")?.remove();
-  const say = (...content) => section.run === run && output.replaceChildren(...content);
-  say("Reading files …");
-  const [module, files] = await Promise.all([import(section.dataset.noteHashModule), filesOf(items)]);
-  const charts = files.filter((file) => /\.(osu|qua)$/i.test(file.name));
-  const others = files.length - charts.length;
-  if (charts.length === 0) return say("No .osu or .qua file.");
-  if (charts.length === 1 && others === 0) return identifyOne(module, charts[0], say);
-  const list = document.createElement("ul");
-  output.after(list);
-  const loadFilter = () => hashFilter(section.dataset.hashFilterModule);
-  return identifyAll(module, charts, others, say, list, loadFilter);
-}
+const section = document.querySelector("#identify");
+const status = section.querySelector("output");
+const table = section.querySelector("table");
+const save = section.querySelector(".save");
+const find = (selector) => section.querySelector(selector);
 
-async function identifyOne(module, file, say) {
-  const result = await hashFile(module, file);
-  if (result.hash) {
-    try {
-      const variant = result.variant ? `&variant=${result.variant}` : "";
-      const path = `/api/charts/${result.hash}?include=variants${variant}`;
-      Object.assign(result, known(await lookUp(path, {}, say)));
-    } catch (error) {
-      result.cannotTell = error.message;
-    }
-  }
-  // Without a result to show, since a new choice has replaced this one.
-  if (say(...describe(file, result)) === false) return;
-  if (result.title !== undefined) location.assign(`/charts/${result.hash}`);
-}
+/** The run that shows its results: a new choice ends the one before it. */
+let current;
 
-async function identifyAll(module, charts, others, say, list, loadFilter) {
-  const results = [];
-  for (const [index, file] of charts.entries()) {
-    if (say(`Reading ${index + 1} of ${counted(charts.length, "file")} …`) === false) return;
-    results.push(await hashFile(module, file));
-  }
-  if ((await lookUpAll(results, say, loadFilter)) === false) return;
-  for (const [index, file] of charts.entries()) {
-    const item = document.createElement("li");
-    item.append(...describe(file, results[index]));
-    list.append(item);
-  }
-  const untold = results.filter((result) => result.cannotTell).length;
-  const found = results.filter((result) => result.title !== undefined).length;
-  const parts = [`${found} in the index`, `${results.length - found - untold} not in the index`];
-  if (untold) parts.push(`${untold} cannot be told`);
-  if (others) parts.push(`${counted(others, "other file")} ignored`);
-  say(`${counted(charts.length, "file")}: ${parts.join(", ")}.`);
+/** Shows how far a run is; false if another one has replaced it. */
+function say(run, text) {
+  if (current !== run) return false;
+  status.textContent = text;
+  return true;
 }
 
 function counted(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** The hash of a file, or why there is none. */
-async function hashFile({ hashChartFile, MAX_FILE_BYTES }, file) {
-  try {
-    if (file.size > MAX_FILE_BYTES) return { cannotTell: `larger than ${MAX_FILE_BYTES} bytes` };
-    return hashChartFile(file.name, new Uint8Array(await file.arrayBuffer()));
-  } catch (error) {
-    return { cannotTell: error.name === "NotReadableError" ? "the file cannot be read" : error.message };
-  }
-}
-
-/** Adds the titles of the charts that the index knows. False if a new choice has replaced this one. */
-async function lookUpAll(results, say, loadFilter) {
-  let asked = results.filter(({ hash }) => hash);
-  if (asked.length >= MIN_FILTERED) {
-    if (say("Reading the list of charts …") === false) return false;
-    const filter = await loadFilter();
-    asked = asked.filter(({ hash }) => !filter || filter.mayContain(hash));
-  }
-  for (let start = 0; start < asked.length; start += MAX_HASHES) {
-    if (say("Looking up …") === false) return false;
-    const batch = asked.slice(start, start + MAX_HASHES);
-    await lookUpBatch("/api/charts/lookup", batch, { hashes: batch.map(({ hash }) => hash) }, say);
-  }
-  const unknown = results.filter(({ title, cannotTell, variant }) => variant && title === undefined && !cannotTell);
-  for (let start = 0; start < unknown.length; start += MAX_WITH_VARIANTS) {
-    if (say("Looking for conversions …") === false) return false;
-    const batch = unknown.slice(start, start + MAX_WITH_VARIANTS);
-    const charts = batch.map(({ hash, variant }) => ({ hash, variant }));
-    await lookUpBatch("/api/charts/lookup?include=variants", batch, { charts }, say);
-  }
-  return true;
-}
-
-async function lookUpBatch(path, results, charts, say) {
-  const body = JSON.stringify(charts);
-  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body };
-  try {
-    const { items } = await lookUp(path, request, say);
-    for (const [index, item] of items.entries()) Object.assign(results[index], known(item));
-  } catch (error) {
-    for (const result of results) result.cannotTell = error.message;
-  }
-}
-
-/** The hash filter of the index, which the browser caches. Without it, all charts are looked up. */
-async function hashFilter(module) {
-  try {
-    const [{ HashFilter }, response] = await Promise.all([import(module), fetch("/api/charts/filter")]);
-    return response.ok ? new HashFilter(await response.arrayBuffer()) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Asks the index, and waits where it limits requests. */
-async function lookUp(path, request, say) {
-  for (;;) {
-    const response = await fetch(path, request).catch(() => {
-      throw new Error("the index cannot be reached; try again later");
-    });
-    if (response.ok) return response.json();
-    if (response.status !== 429) throw new Error("the index is unavailable; try again later");
-    await wait(Number(response.headers.get("Retry-After")) || 1, say);
-  }
-}
-
-/** What is shown of the body of a chart lookup. */
-function known({ status, chart, variants }) {
-  return status === "known" ? { title: `${chart.artist} - ${chart.title} [${chart.difficulty}]` } : { variants };
-}
-
-/** Counts down the seconds after which the index allows the next request. */
-async function wait(seconds, say) {
-  for (let left = seconds; left > 0; left -= 1) {
-    say(`The index limits look-ups: continues in ${counted(left, "second")} …`);
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-  }
-}
-
-/**
- * `song.osu: title`, with the title as a link, or `song.osu: not in the index`, with links to charts of which it
- * may be a conversion, or why it cannot be told.
- */
-function describe(file, { hash, title, cannotTell, variants = [] }) {
-  const isolated = (text) => Object.assign(document.createElement("bdi"), { textContent: text });
-  if (cannotTell) return [isolated(file.name), `: cannot tell (${cannotTell})`];
-  const link = (hash, title) => {
-    const link = Object.assign(document.createElement("a"), { href: `/charts/${hash}` });
-    link.append(isolated(title));
-    return link;
-  };
-  if (title !== undefined) return [isolated(file.name), ": ", link(hash, title)];
-  const named = variants.slice(0, MAX_NAMED).flatMap(({ hash, title, difficulty }, index) => [
-    index ? ", " : ", but the same rows are in ",
-    link(hash, `${title} [${difficulty}]`),
-  ]);
-  return [isolated(file.name), ": not in the index", ...named];
-}
-
-/** The files, and those in folders. */
-async function filesOf(items) {
+/** Identifies what was chosen or dropped: files, folders, archives. */
+async function identify(items) {
+  const run = {};
+  current = run;
+  table.hidden = save.hidden = true;
+  say(run, "Reading files …");
   const files = [];
   for (const item of items) await collect(item, files, MAX_DEPTH);
-  return files;
+  const charts = files.filter(({ path }) => isChartFile(path) || isArchive(path));
+  const results = [];
+  for (const [index, file] of charts.entries()) {
+    if (!say(run, `Reading ${index + 1} of ${counted(charts.length, "file")} …`)) return;
+    results.push(...(await resultsOf(file)));
+  }
+  if (charts.length === 0) say(run, "No .osu, .qua, .sm or .ssc file, and no archive with one.");
+  else if (await lookUpAll(run, results)) show(run, results);
 }
 
+// --- Files ---
+
+/** Adds a file with its path, or those in a folder. */
 async function collect(item, files, depth) {
   if (files.length >= MAX_FILES) return;
   if (item instanceof File) {
-    files.push(item);
+    files.push({ path: item.webkitRelativePath || item.name, file: item });
   } else if (item.isFile) {
-    files.push(await new Promise((resolve, reject) => item.file(resolve, reject)));
+    const file = await new Promise((resolve, reject) => item.file(resolve, reject));
+    files.push({ path: item.fullPath.replace(/^\//, ""), file });
   } else if (item.isDirectory && depth > 0) {
-    for (const entry of await entriesOf(item)) await collect(entry, files, depth - 1);
+    for (const entry of await entriesInFolder(item)) await collect(entry, files, depth - 1);
   }
 }
 
 /** The entries of a folder, which a browser reads in portions of a hundred. */
-async function entriesOf(folder) {
+async function entriesInFolder(folder) {
   const reader = folder.createReader();
   const entries = [];
   for (;;) {
@@ -203,3 +78,172 @@ async function entriesOf(folder) {
     entries.push(...portion);
   }
 }
+
+/** A result for each chart of a file or an archive, or one that says why there is none. */
+async function resultsOf({ path, file }) {
+  try {
+    if (!isArchive(path)) return await chartsOf(path, file);
+    const entries = (await entriesOf(file)).filter(({ name }) => isChartFile(name));
+    const results = [];
+    for (const entry of entries) results.push(...(await chartsOf(`${path}/${entry.name}`, entry)));
+    return results.length > 0 ? results : [{ path, cannotTell: "no chart file in the archive" }];
+  } catch (error) {
+    return [{ path, cannotTell: error.name === "NotReadableError" ? "the file cannot be read" : error.message }];
+  }
+}
+
+async function chartsOf(path, file) {
+  if (file.size > MAX_FILE_BYTES) return [{ path, cannotTell: `larger than ${MAX_FILE_BYTES} bytes` }];
+  return hashChartFile(path, new Uint8Array(await file.arrayBuffer())).map((chart) => ({ path, ...chart }));
+}
+
+// --- Look-ups ---
+
+/** Adds what the index knows of the charts. False if a new choice has replaced this one. */
+async function lookUpAll(run, results) {
+  let asked = results.filter(({ hash }) => hash);
+  if (asked.length >= MIN_FILTERED) {
+    if (!say(run, "Reading the list of charts …")) return false;
+    const filter = await hashFilter();
+    asked = asked.filter(({ hash }) => !filter || filter.mayContain(hash));
+  }
+  for (let start = 0; start < asked.length; start += MAX_HASHES) {
+    if (!say(run, "Looking up …")) return false;
+    const batch = asked.slice(start, start + MAX_HASHES);
+    await lookUp(run, "/api/charts/lookup", batch, { hashes: batch.map(({ hash }) => hash) });
+  }
+  const unknown = results.filter(({ chart, cannotTell, variant }) => variant && !chart && !cannotTell);
+  for (let start = 0; start < unknown.length; start += MAX_WITH_VARIANTS) {
+    if (!say(run, "Looking for conversions …")) return false;
+    const batch = unknown.slice(start, start + MAX_WITH_VARIANTS);
+    const charts = batch.map(({ hash, variant }) => ({ hash, variant }));
+    await lookUp(run, "/api/charts/lookup?include=variants", batch, { charts });
+  }
+  return current === run;
+}
+
+/** The hash filter of the index, which the browser caches. Without it, all charts are looked up. */
+async function hashFilter() {
+  try {
+    const [{ HashFilter }, response] = await Promise.all([
+      import(section.dataset.hashFilterModule),
+      fetch("/api/charts/filter"),
+    ]);
+    return response.ok ? new HashFilter(await response.arrayBuffer()) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Asks the index for a batch, and waits where it limits requests. */
+async function lookUp(run, path, results, charts) {
+  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(charts) };
+  for (;;) {
+    const response = await fetch(path, request).catch(() => undefined);
+    if (response?.ok) {
+      const { items } = await response.json();
+      for (const [index, { chart, variants, sources }] of items.entries()) {
+        Object.assign(results[index], { chart, variants, sources });
+      }
+      return;
+    }
+    if (response?.status !== 429) {
+      for (const result of results) result.cannotTell = "the index does not respond; try again later";
+      return;
+    }
+    for (let left = Number(response.headers.get("Retry-After")) || 1; left > 0; left -= 1) {
+      say(run, `The index limits look-ups: continues in ${counted(left, "second")} …`);
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+}
+
+// --- Results ---
+
+const COLUMNS = ["file", "chart", "result", "artist", "title", "difficulty", "keys", "hash"];
+
+/** The values of a result, by column. */
+function rowOf({ path, name = "", hash = "", keys = "", chart, variants = [], cannotTell }) {
+  const known = chart ?? {};
+  const result = cannotTell ? `cannot tell: ${cannotTell}` : chart ? "in the index" : "not in the index";
+  const conversion = !chart && variants.length > 0 ? ", but a conversion of it is" : "";
+  const { artist = "", title = "", difficulty = "" } = known;
+  return [path, name, result + conversion, artist, title, difficulty, keys, hash];
+}
+
+function show(run, results) {
+  const untold = results.filter(({ cannotTell }) => cannotTell).length;
+  const found = results.filter(({ chart }) => chart).length;
+  const counts = [`${found.toLocaleString("en")} in the index`, `${(results.length - found - untold).toLocaleString("en")} not in the index`];
+  if (untold) counts.push(`${untold.toLocaleString("en")} cannot be told`);
+  if (results.length > MAX_ROWS) counts.push(`the first ${MAX_ROWS.toLocaleString("en")} are shown`);
+  say(run, `${counted(results.length, "chart")}: ${counts.join(", ")}.`);
+  find("tbody").replaceChildren(...results.slice(0, MAX_ROWS).map(shown));
+  save.onclick = () => {
+    const href = URL.createObjectURL(new Blob([csv(results)], { type: "text/csv" }));
+    element("a", { href, download: "charts.csv" }).click();
+    URL.revokeObjectURL(href);
+  };
+  table.hidden = save.hidden = false;
+}
+
+/** RFC 4180. A spreadsheet would run what begins like a formula. */
+function csv(results) {
+  const quoted = (value) => `"${String(value).replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
+  return [COLUMNS, ...results.map(rowOf)].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+}
+
+function element(name, properties, ...children) {
+  const node = Object.assign(document.createElement(name), properties);
+  node.append(...children);
+  return node;
+}
+
+const isolated = (text) => element("bdi", {}, text);
+
+function link({ hash, artist, title, difficulty }) {
+  const name = `${artist ? `${artist} – ` : ""}${title || "Untitled"} [${difficulty}]`;
+  return element("a", { href: `/charts/${hash}` }, isolated(name));
+}
+
+/** The row of a result: its file, what it is, and its hash. */
+function shown({ path, name, hash = "", keys, chart, variants = [], cannotTell }) {
+  const file = element("th", { scope: "row" }, isolated(path));
+  if (name) file.append(" ", element("span", { className: "by" }, isolated(name)));
+  const cell = element("td", {});
+  if (cannotTell) {
+    cell.append(`Cannot tell: ${cannotTell}`);
+  } else if (chart) {
+    cell.append(link({ ...chart, hash }));
+  } else {
+    cell.append("Not in the index");
+    for (const [index, variant] of variants.slice(0, MAX_NAMED).entries()) {
+      cell.append(index ? ", " : ", but the same rows are in ", link(variant));
+    }
+  }
+  const code = hash && element("code", { title: hash }, hash.slice(0, 8));
+  return element("tr", {}, file, cell, element("td", {}, keys ? `${keys}K` : ""), element("td", {}, code));
+}
+
+function start() {
+  find(".choose").hidden = false;
+  for (const input of section.querySelectorAll("input[type=file]")) {
+    input.addEventListener("change", () => identify([...input.files]));
+  }
+  addEventListener("dragover", (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    section.classList.add("over");
+  });
+  addEventListener("dragleave", ({ relatedTarget }) => relatedTarget ?? section.classList.remove("over"));
+  addEventListener("drop", (event) => {
+    section.classList.remove("over");
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    // The entries are gone once this handler has returned.
+    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
+    identify(items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean));
+  });
+}
+
+start();

@@ -386,31 +386,6 @@ function startKeys() {
 
 // Modules of a page
 
-/** "Which chart is this?": files are hashed here; the modules are loaded when there is one. */
-function startWhichChart() {
-  const section = find("#which-chart");
-  if (!section?.dataset.module) return;
-  section.hidden = false;
-  for (const link of all("a.which")) link.href = "#which-chart";
-  if (location.hash === "#which-chart") section.scrollIntoView();
-  const identify = async (items) => {
-    const module = await import(section.dataset.module);
-    module.identify(section, items);
-  };
-  find("#chart-file").addEventListener("change", (event) => identify([...event.target.files]));
-  addEventListener("dragover", (event) => {
-    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-  });
-  addEventListener("drop", (event) => {
-    if (!event.dataTransfer?.files.length) return;
-    event.preventDefault();
-    section.scrollIntoView({ block: "nearest" });
-    // The entries are gone once this handler has returned.
-    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
-    identify(items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean));
-  });
-}
-
 async function startPreview() {
   const section = find("#preview");
   if (!section?.dataset.module) return;
@@ -424,7 +399,6 @@ function start() {
   startPreferences();
   startCopy();
   startKeys();
-  startWhichChart();
   startPreview();
   addEventListener("offline", () => notice("You are offline. What is shown may be out of date."));
   addEventListener("online", () => {

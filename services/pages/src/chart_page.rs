@@ -25,6 +25,7 @@ use crate::list_page::see_other;
 use crate::meters::Meter;
 use crate::render::render;
 use crate::sources::SourceLine;
+use crate::structured_data::StructuredData;
 use crate::{curve, format, level, meters};
 
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
@@ -143,14 +144,19 @@ impl ChartTemplate {
         let (chart, numbers) = (&page.chart, &page.chart.numbers);
         let row = ChartRow::new(chart, page.curve.as_ref());
         let path = format!("/charts/{}", chart.hash);
-        let title = format!("{} [{}K {}]", row.title, row.keys, row.difficulty);
-        let layout = Layout {
+        let title = format!(
+            "{} [{}K {}]",
+            format::artist_and_title(&chart.artist, &row.title),
+            row.keys,
+            row.difficulty
+        );
+        let mut layout = Layout {
             description: format!(
-                "{} by {}, {}K chart by {}: {} notes, {} BPM, {}, {} notes/s at most",
+                "{}K chart of {} by {}{}: {} notes, {} BPM, {}, {} notes/s at most",
+                row.keys,
                 row.title,
                 row.artist,
-                row.keys,
-                named(chart.creator.clone(), "unknown"),
+                format::charted_by(&chart.creator),
                 row.notes,
                 row.bpm.main,
                 row.length,
@@ -159,6 +165,7 @@ impl ChartTemplate {
             json: Some(format!("/api{path}")),
             ..Layout::new(title, path, state.settings.public_url.as_ref())
         };
+        layout.structured_data = Some(StructuredData::chart(chart, &layout.title, &layout.url()));
         let mut sets: Vec<SetLine> = page.chartsets.iter().map(SetLine::new).collect();
         let download = sets.iter().find_map(|set| set.download.clone());
         let home = (!sets.is_empty()).then(|| sets.remove(0));

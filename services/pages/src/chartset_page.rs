@@ -20,6 +20,7 @@ use crate::layout::Layout;
 use crate::list_query::escape;
 use crate::render::render;
 use crate::sources::SourceLine;
+use crate::structured_data::StructuredData;
 use crate::{creators, format, level};
 
 /// `GET /chartsets/{id}`.
@@ -74,15 +75,20 @@ impl ChartsetTemplate {
         let length = format::length_range(set.length_min_ms, set.length_max_ms);
         let chart_count = format::counted(set.chart_count.into(), "chart");
         let path = format!("/chartsets/{}", set.id);
-        let layout = Layout {
+        let mut layout = Layout {
             description: format!(
-                "{title} by {artist}, charted by {}: {} BPM, {length}, {chart_count}",
-                named(set.creator.clone(), "unknown"),
+                "{title} by {artist}{}: {} BPM, {length}, {chart_count}",
+                format::charted_by(&set.creator),
                 bpm.main
             ),
             json: Some(format!("/api{path}")),
-            ..Layout::new(format!("{title} – {artist}"), path, state.settings.public_url.as_ref())
+            ..Layout::new(
+                format::artist_and_title(&set.artist, &title),
+                path,
+                state.settings.public_url.as_ref(),
+            )
         };
+        layout.structured_data = Some(StructuredData::chartset(set, &layout.title, &layout.url()));
         Self {
             layout,
             title,

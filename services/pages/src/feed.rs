@@ -12,9 +12,9 @@ use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimited, RequestHeaders, TextBody};
 
 use crate::PagesState;
-use crate::filter_form::describe;
 use crate::format;
 use crate::list_query::{ListQuery, ParsedList};
+use crate::list_title;
 use crate::render::render;
 use crate::set_view::{SetItem, SetView};
 
@@ -68,8 +68,8 @@ struct FeedTemplate<'a> {
 
 struct Entry {
     id: String,
+    /// With the artist.
     title: String,
-    artist: String,
     creator: String,
     summary: String,
     updated: String,
@@ -82,18 +82,19 @@ impl<'a> FeedTemplate<'a> {
         updated: &[(ChartsetId, i64)],
         public_url: &'a str,
     ) -> Self {
-        let filters =
-            query.filters().into_iter().map(|filter| describe(filter, &query.search).1).collect::<Vec<_>>();
-        let title = if filters.is_empty() {
+        let title = if query.filters().is_empty() {
             "Chart Index".to_owned()
         } else {
-            format!("Chart Index: {}", filters.join(", "))
+            format!("Chart Index: {}", list_title::title(query))
         };
         let newest = updated.iter().map(|(_, updated)| *updated).max().unwrap_or(0);
         let updated_of =
             |id: &str| updated.iter().find(|(known, _)| known.to_string() == id).map(|(_, updated)| *updated);
         Self {
-            id: format!("urn:chart-index:list:{}", query.query_string()),
+            id: match public_url {
+                "" => format!("urn:chart-index:list:{}", query.query_string()),
+                url => format!("{url}{}", query.path_below("/feed.atom")),
+            },
             title: xml_text(&title),
             updated: format::rfc3339(newest),
             public_url,
@@ -112,8 +113,7 @@ impl Entry {
         let creator = set.creators.iter().map(|creator| creator.name.as_str()).collect::<Vec<_>>().join(", ");
         Self {
             id: set.id.clone(),
-            title: xml_text(&set.title),
-            artist: xml_text(&set.artist),
+            title: xml_text(&format!("{} – {}", set.artist, set.title)),
             creator: xml_text(if creator.is_empty() { "unknown" } else { &creator }),
             summary: format!("{}, {} BPM, {}, {}", set.keys, set.bpm.main, set.length, set.chart_count),
             updated: format::rfc3339(updated),

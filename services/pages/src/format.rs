@@ -40,6 +40,16 @@ pub(crate) fn named(name: String, placeholder: &str) -> String {
     if name.is_empty() { placeholder.to_owned() } else { name }
 }
 
+/// A song as in titles: `Artist – Title`, or the title if the artist is not known.
+pub(crate) fn artist_and_title(artist: &str, title: &str) -> String {
+    if artist.is_empty() { title.to_owned() } else { format!("{artist} – {title}") }
+}
+
+/// The end of a description that names the creator: `, charted by zoe`; empty if the creator is not known.
+pub(crate) fn charted_by(creator: &str) -> String {
+    if creator.is_empty() { String::new() } else { format!(", charted by {creator}") }
+}
+
 /// Beats per minute: one decimal is as much as people use.
 pub(crate) fn bpm(number: f64) -> String {
     decimal(number, 1)

@@ -2,6 +2,7 @@
 
 use crate::assets::Assets;
 use crate::settings::PublicUrl;
+use crate::structured_data::StructuredData;
 
 /// The head, header and footer of a page (`templates/base.html`).
 #[derive(Debug, Clone, Default)]
@@ -10,10 +11,13 @@ pub(crate) struct Layout {
     pub(crate) title: String,
     /// What the page shows, for search engines and previews of links.
     pub(crate) description: String,
-    /// The address that search engines index, a path; `None` for a page that they should not index.
+    /// The address that search engines index, a path; `None` for a page that they should not index. Without the
+    /// URL of the site it is not named: a link that is relative would make each address of the site canonical.
     pub(crate) canonical: Option<String>,
     /// The path of the same resource in the API.
     pub(crate) json: Option<String>,
+    /// What the page is about, for search engines.
+    pub(crate) structured_data: Option<StructuredData>,
     /// The path of the feed of the list.
     pub(crate) feed: Option<String>,
     /// The URL of the root of the site, without a slash at its end; empty if it is not configured.
@@ -38,6 +42,11 @@ impl Layout {
     /// The layout of a page that search engines do not index.
     pub(crate) fn not_indexed(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
+    }
+
+    /// The URL of the canonical address, which is a path while the URL of the site is not configured.
+    pub(crate) fn url(&self) -> String {
+        format!("{}{}", self.public_url, self.canonical.as_deref().unwrap_or_default())
     }
 
     /// The path of a file of `services/pages/assets`.

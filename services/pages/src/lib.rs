@@ -19,10 +19,12 @@ mod errors;
 mod feed;
 mod filter_form;
 mod format;
+mod identify;
 mod layout;
 mod level;
 mod list_page;
 mod list_query;
+mod list_title;
 mod matching;
 mod meters;
 mod pack_page;
@@ -33,8 +35,10 @@ mod robots;
 mod set_view;
 mod settings;
 mod shortcuts;
+mod sitemap;
 mod sources;
 mod spectrum;
+mod structured_data;
 
 use std::sync::Arc;
 
@@ -72,8 +76,13 @@ pub fn routes(state: PagesState) -> Routes {
         .cached_route(Group::Page, "/packs/{ref}", get(pack_page::pack))
         .route(Group::Page, "/random", get(random::random))
         .cached_route(Group::Page, "/feed.atom", get(feed::feed))
+        .route(Group::Page, "/identify", get(identify::identify))
         .route(Group::Page, "/about", get(about::about))
+        .cached_route(Group::Page, "/sitemap.xml", get(sitemap::index))
+        .cached_route(Group::Page, "/sitemaps/{part}", get(sitemap::part))
         .route(Group::Page, "/robots.txt", get(robots::robots))
+        .route(Group::Page, "/opensearch.xml", get(robots::open_search))
+        .route(Group::Page, "/favicon.ico", get(robots::favicon))
         .unlimited_route(Group::Page, "/assets/{name}", get(assets::asset))
         .with_error_pages(errors::error_pages())
         .with_state(state)

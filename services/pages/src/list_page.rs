@@ -17,13 +17,14 @@ use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, Request
 use crate::PagesState;
 use crate::closest::{self, Closest};
 use crate::filter_form::{Chip, FilterForm, chips, describe};
-use crate::format;
 use crate::layout::Layout;
 use crate::list_query::{ListQuery, View};
 use crate::pagination::{Pagination, last_page};
 use crate::render::render;
 use crate::set_view::{SetItem, SetView};
 use crate::shortcuts::Shortcut;
+use crate::structured_data::StructuredData;
+use crate::{format, list_title};
 
 /// Older pages are shown with the time of their search: the cache revalidates earlier than this unless that
 /// fails.
@@ -45,14 +46,21 @@ pub(crate) async fn list(
             return Ok(bad_request(&query_string, error));
         }
     };
-    let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages);
-    let moved_to =
-        shortcut.map(|shortcut| shortcut.path()).or_else(|| parsed.is_form.then(|| parsed.query.path()));
-    if let Some(path) = moved_to {
-        check.admit().await?;
-        return Ok(see_other(&path));
+    let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages, &state.settings);
+    let mut check = Some(check);
+    if shortcut.is_some() || parsed.is_form {
+        if let Some(check) = check.take() {
+            check.admit().await?;
+        }
+        let path = match shortcut {
+            Some(shortcut) => shortcut.path(&state.store).await,
+            None => None,
+        };
+        if let Some(path) = path.or_else(|| parsed.is_form.then(|| parsed.query.path())) {
+            return Ok(see_other(&path));
+        }
     }
-    let read = ListRead { cache: &state.cache, check: Some(check), headers: &headers };
+    let read = ListRead { cache: &state.cache, check, headers: &headers };
     let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view });
     let page = state.engines.read_page(read, parsed.query.search, &format).await?;
     Ok(respond(page, &headers))
@@ -136,7 +144,7 @@ impl PageFormat for HtmlFormat {
             closest = closest::titles(&search).await;
         }
         let template = ListTemplate {
-            layout: self.layout(&query, page.total),
+            layout: self.layout(&query, page.total, page.total > 0 && sets.is_empty()),
             form: FilterForm::new(&query),
             chips: chips(&query),
             result: Some(ResultView {
@@ -159,12 +167,13 @@ impl HtmlFormat {
         Ok(SetView::all(items, listed, search))
     }
 
-    fn layout(&self, query: &ListQuery, total: u64) -> Layout {
+    fn layout(&self, query: &ListQuery, total: u64, is_past_the_end: bool) -> Layout {
+        let public_url = self.state.settings.public_url.as_ref();
         let canonical = query.with_page(query.search.page.number()).with_view(View::default());
+        // The results of a search are for the one who searches, and what is past the end is empty.
+        let is_indexed = query.search.text.is_none() && !is_past_the_end;
+        let is_home = canonical.path() == "/";
         let json = query.with_view(View::default());
-        let filters =
-            query.filters().into_iter().map(|filter| describe(filter, &query.search).1).collect::<Vec<_>>();
-        let title = if filters.is_empty() { "Charts".to_owned() } else { filters.join(", ") };
         let description = format!(
             "{} with charts of 4 to 7 keys: search by title, artist and creator, filter by BPM, length and density.",
             format::counted(total, "set")
@@ -173,7 +182,9 @@ impl HtmlFormat {
             description,
             json: Some(json.path_below("/api/chartsets")),
             feed: Some(query.selection().path_below("/feed.atom")),
-            ..Layout::new(title, canonical.path(), self.state.settings.public_url.as_ref())
+            structured_data: public_url.filter(|_| is_home).map(|url| StructuredData::site(url.as_str())),
+            canonical: is_indexed.then(|| canonical.path()),
+            ..Layout::new(list_title::title(query), "", public_url)
         }
     }
 }

@@ -8,8 +8,9 @@ use url::Url;
 /// What an operator says about the site.
 #[derive(Debug, Clone, Args)]
 pub struct PagesSettings {
-    /// Public URL of the pages, such as `https://charts.example`, for canonical links, previews of links and
-    /// feeds. Without it their links are relative.
+    /// Public URL of the pages, such as `https://charts.example`, for canonical links, the sitemap, previews
+    /// of links, feeds and the search of browsers. Without it, feeds have relative links, and the others are
+    /// left out.
     #[arg(long, env = "PUBLIC_URL")]
     pub public_url: Option<PublicUrl>,
 
@@ -17,6 +18,13 @@ pub struct PagesSettings {
     /// removal of entries.
     #[arg(long, env = "CONTACT")]
     pub contact: Option<String>,
+}
+
+impl PagesSettings {
+    /// Whether a URL is one of this site, as far as its own URL is configured.
+    pub(crate) fn is_origin_of(&self, url: &Url) -> bool {
+        self.public_url.as_ref().is_some_and(|own| own.0 == url.origin().ascii_serialization())
+    }
 }
 
 /// The URL of the root of the pages: `http` or `https`, without path, query and fragment.

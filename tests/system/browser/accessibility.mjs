@@ -29,6 +29,7 @@ const PAGES = {
   "set without a source": "/chartsets/0000000000000000",
   "chart": chart,
   "pack": "/packs/71",
+  "identify": "/identify",
   "about": "/about",
   "API": "/docs",
   "note hash": "/docs/note-hash",

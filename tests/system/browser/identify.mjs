@@ -1,18 +1,23 @@
-// "Which chart is this?": files that are dropped or chosen on the list page.
+// Identification of files that are dropped or chosen.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after } from "node:test";
 
-import { journey, pageTest, recorded, site, until } from "./support.mjs";
+import { aSet, journey, pageTest, recorded, site, until } from "./support.mjs";
 
 const folder = mkdtempSync(path.join(tmpdir(), "charts-"));
 after(() => rmSync(folder, { recursive: true }));
 
 const sample = path.join(site.samples, "alpha/900101 Paper Lanterns - Harbour Lights/4K Hard (mossgrove).osu");
+const stepFile = path.join(site.samples, "beta/71 Kitchen Table Pack/Copper Kettle/kettle.ssc");
 const quaver = path.join(site.samples, "alpha/900103 Weaver's Knot - Slow Glass/Drift.qua");
+
+/** A file of each format. */
+const known = [sample, quaver, stepFile, path.join(site.samples, "beta/72 Night Market Pack/Tea Stairs/stairs.sm")];
 
 /** A file whose notes are not in the index. */
 const unknown = path.join(folder, "unknown <b>.osu");
@@ -20,11 +25,10 @@ writeFileSync(unknown, `${readFileSync(sample, "utf8")}\n64,192,987654,1,0,0:0:0
 const unreadable = path.join(folder, "other mode.osu");
 writeFileSync(unreadable, readFileSync(sample, "utf8").replace(/^Mode: *3/m, "Mode: 1"));
 
-/** A list with few links before the field, which the keyboard reaches by Tab. */
-const LIST = "/?perPage=2";
-
-const input = (page) => page.locator("#chart-file");
-const result = (page) => page.locator("#which-chart-result");
+const input = (page) => page.getByLabel(/^Files/);
+const result = (page) => page.locator("#identify output");
+const rows = (page) => page.locator("#identify tbody tr");
+const told = (page, pattern) => until(async () => pattern.test(await result(page).textContent()), pattern);
 
 /** Chooses files as the dialog of the browser does, which a script cannot operate. */
 async function choose(user, page, files) {
@@ -39,32 +43,36 @@ async function choose(user, page, files) {
   }
 }
 
-journey("a known file opens its page", async (user, page) => {
-  for (const file of [sample, quaver]) {
-    await page.goto(LIST);
-    const requests = [];
-    page.on("request", (request) => requests.push(request.postData()));
-    await choose(user, page, [file]);
-    await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
-    assert.ok(requests.every((body) => body === null), "nothing is uploaded");
+journey("every page leads to the identification of files", async (user, page) => {
+  for (const path of ["/", "/docs", "/nowhere"]) {
+    await page.goto(path);
+    await user.activate(page.getByRole("navigation", { name: "Site" }).getByRole("link", { name: "Identify a file" }));
+    await page.getByRole("heading", { name: "Identify a file" }).waitFor();
   }
-}, { modes: ["mouse", "keyboard"] });
+}, { expected: [/status of 404/] });
 
-journey("other files are listed with their names", async (user, page) => {
-  await page.goto(LIST);
-  await choose(user, page, [unknown]);
-  await until(async () => /not in the index/.test(await result(page).textContent()), "a result");
-  assert.match(await result(page).textContent(), /unknown <b>\.osu/);
-  await choose(user, page, [unreadable]);
-  await until(async () => /cannot tell/.test(await result(page).textContent()), "a reason");
-  await choose(user, page, [sample, unknown, unreadable, path.join(site.samples, "README.md")]);
-  await until(async () => /^3 files:/.test(await result(page).textContent()), "a summary");
-  const counts = "1 in the index, 1 not in the index, 1 cannot be told, 1 other file ignored";
-  assert.ok((await result(page).textContent()).includes(counts));
-  const items = page.locator("#which-chart ul li");
-  assert.equal(await items.count(), 3);
-  const link = items.first().getByRole("link");
-  assert.match(await link.textContent(), /Harbour Lights/);
+journey("a hash is found without scripts", async (user, page) => {
+  await page.goto("/identify");
+  await page.locator("noscript p").waitFor();
+  const { chart } = await aSet();
+  await user.type(page.getByLabel(/^Note hash/), chart.split("/").at(-1).slice(0, 12));
+  await user.activate(page.getByRole("button", { name: "Find" }));
+  await page.waitForURL(`**${chart}`);
+}, { modes: ["no script"] });
+
+journey("files are listed with their charts", async (user, page) => {
+  await page.goto("/identify");
+  const requests = [];
+  page.on("request", (request) => requests.push(request.postData() ?? ""));
+  await choose(user, page, [...known, unknown, unreadable, path.join(site.samples, "README.md")]);
+  await told(page, /^\d+ charts: \d+ in the index, 1 not in the index, 1 cannot be told\.$/);
+  const texts = await rows(page).allTextContents();
+  for (const file of known) assert.ok(texts.some((text) => text.startsWith(path.basename(file)) && !/ot in|annot/.test(text)), file);
+  assert.ok(texts.some((text) => text.startsWith("unknown <b>.osuNot in the index")), "escaped");
+  assert.ok(texts.some((text) => text.startsWith("other mode.osuCannot tell: unsupported game mode 1")));
+  assert.ok(requests.every((body) => body === "" || body.startsWith('{"hashes"') || body.startsWith('{"charts"')), "no file is sent");
+  const link = rows(page).first().getByRole("link");
+  assert.match(await link.textContent(), /Harbour Lights \[4K Hard\]/);
   await user.activate(link);
   await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
 }, { modes: ["mouse", "keyboard"] });
@@ -78,18 +86,14 @@ const rated = notes.replace(/^(\d+,\d+),(\d+),(\d+,\d+),(\d+)(:.*)?$/gm, (_, pla
 writeFileSync(faster, `${head}[HitObjects]${rated}`);
 
 journey("a converted file leads to the chart that it was made from", async (user, page) => {
-  for (const files of [[faster], [faster, unreadable]]) {
-    await page.goto(LIST);
-    await choose(user, page, files);
-    const link = page.locator("#which-chart").getByRole("link", { name: /Harbour Lights \[4K Hard\]/ });
-    await link.waitFor();
-    await user.activate(link);
-    await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
-  }
+  await page.goto("/identify");
+  await choose(user, page, [faster]);
+  await user.activate(rows(page).getByRole("link", { name: /Harbour Lights \[4K Hard\]/ }));
+  await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
 }, { modes: ["mouse", "keyboard"] });
 
 pageTest("a file can be dropped anywhere", {}, async (page) => {
-  await page.goto(LIST);
+  await page.goto("/identify");
   const transfer = await page.evaluateHandle((text) => {
     const data = new DataTransfer();
     data.items.add(new File([text], "dropped.osu"));
@@ -98,7 +102,48 @@ pageTest("a file can be dropped anywhere", {}, async (page) => {
   for (const type of ["dragenter", "dragover", "drop"]) {
     await page.dispatchEvent("main", type, { dataTransfer: transfer });
   }
-  await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
+  await told(page, /^1 chart: 1 in the index/);
+});
+
+pageTest("a folder and the archives in it are read", {}, async (page) => {
+  const pack = path.join(folder, "pack");
+  mkdirSync(path.join(pack, "song"), { recursive: true });
+  copyFileSync(sample, path.join(pack, "song/a.osu"));
+  for (const [name, level] of [["stored.zip", "-0"], ["packed.osz", "-9"]]) {
+    const archive = path.join(pack, name);
+    execFileSync("python3", ["-c", ZIP, archive, level, sample, stepFile]);
+  }
+  writeFileSync(path.join(pack, "damaged.osz"), readFileSync(path.join(pack, "packed.osz")).subarray(0, -100));
+  await page.goto("/identify");
+  await page.getByLabel("A folder with songs").setInputFiles(pack);
+  await told(page, /1 cannot be told/);
+  const texts = await rows(page).allTextContents();
+  const inArchive = (name) => texts.filter((text) => text.startsWith(`pack/${name}/`) && !/ot in|annot/.test(text)).length;
+  assert.ok(inArchive("stored.zip") > 1 && inArchive("packed.osz") === inArchive("stored.zip"), texts.join("\n"));
+  assert.ok(texts.some((text) => text.startsWith("pack/song/a.osu") && /Harbour Lights/.test(text)));
+  assert.ok(texts.some((text) => text.startsWith("pack/damaged.oszCannot tell: no archive, or a damaged one")));
+});
+
+/** Writes an archive with these files, packed or not. */
+const ZIP = `
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_STORED if sys.argv[2] == "-0" else zipfile.ZIP_DEFLATED) as archive:
+    for number, name in enumerate(sys.argv[3:]):
+        archive.write(name, f"{number}/é/" + name.rsplit("/", 1)[1])
+    archive.comment = b"a comment"
+`;
+
+pageTest("the table is saved as CSV", { acceptDownloads: true }, async (page) => {
+  await page.goto("/identify");
+  const formula = path.join(folder, '=1+1 "x".osu');
+  writeFileSync(formula, readFileSync(sample));
+  await input(page).setInputFiles([formula, unknown]);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as CSV" }).click()]);
+  assert.equal(download.suggestedFilename(), "charts.csv");
+  const lines = readFileSync(await download.path(), "utf8").split("\r\n");
+  assert.equal(lines[0], '"file","chart","result","artist","title","difficulty","keys","hash"');
+  assert.match(lines[1], /^"'=1\+1 ""x""\.osu","","in the index","Paper Lanterns","Harbour Lights","4K Hard","4","[0-9a-f]{64}"$/);
+  assert.match(lines[2], /^"unknown <b>\.osu","","not in the index/);
 });
 
 /** A file with the notes of the sample and one more. */
@@ -117,18 +162,17 @@ pageTest("of many files only those that may be known are looked up", {}, async (
   files.push({ name: "sample.osu", mimeType: "", buffer: readFileSync(sample) });
   const filters = [];
   for (let visit = 0; visit < 2; visit += 1) {
-    await page.goto(LIST);
+    await page.goto("/identify");
     const traffic = await recorded(page);
     await input(page).setInputFiles(files);
-    const counts = /^121 files: 1 in the index, 120 not in the index\.$/;
-    await until(async () => counts.test(await result(page).textContent()), "a summary");
+    await told(page, /^121 charts: 1 in the index, 120 not in the index\.$/);
     filters.push(traffic.requests.filter((address) => address.includes("/api/charts/filter")).length);
   }
   assert.ok(lookedUp.length >= 2 && lookedUp.length < 20, `${lookedUp.length} hashes`);
   assert.equal(new Set(lookedUp).size, lookedUp.length / 2, "the same in both visits");
   assert.ok(filters[0] > 0);
   assert.equal(filters[1], 0, "the browser caches the filter");
-  await page.locator("#which-chart ul li").last().getByRole("link").waitFor();
+  await rows(page).last().getByRole("link").waitFor();
 });
 
 /** `limitedLookups` allows two batch lookups in a minute: for the hashes of a folder, and for its variants. */
@@ -136,9 +180,9 @@ const limited = { base: site.limitedLookups, expected: [/status of 429/] };
 
 pageTest("a folder waits where look-ups are limited", limited, async (page) => {
   await page.clock.install();
-  await page.goto(LIST);
+  await page.goto("/identify");
   const files = [1, 2, 3, 4, 5].map(variant);
-  const done = async () => /^5 files: 0 in the index, 5 not/.test(await result(page).textContent());
+  const done = async () => /^5 charts: 0 in the index, 5 not/.test(await result(page).textContent());
   await input(page).setInputFiles(files);
   await until(done, "the first folder");
   await input(page).setInputFiles(files);

@@ -63,6 +63,25 @@ const FRAGMENTS: &[&str] = &[
     "~",
     "null",
     "{}",
+    ";",
+    "\\",
+    "/",
+    "1000",
+    "2M0L",
+    "3004",
+    "10[5]00",
+    "000",
+    "{1|n|0|0}000",
+    "#NOTES:dance-single:x:Edit:9:0:\n1001\n;",
+    "#NOTEDATA:;",
+    "#STEPSTYPE:pump-single;",
+    "#BPMS:0=150,4=0.5,8=1e4;",
+    "#BPMS:0=150,4=-150;",
+    "#STOPS:2=1.25,3=-0.5;",
+    "#DELAYS:0=0.3,5=-1;",
+    "#WARPS:2=0.75;",
+    "#FAKES:1=2;",
+    "#OFFSET:-0.1;",
 ];
 
 /// Each file in a folder of its own, so that the indexer makes a chartset of each.
@@ -78,8 +97,8 @@ impl Files {
         self.count += 1;
     }
 
-    /// The note hash and the variant of each file by its path; `null` for a refused one.
-    async fn indexed(&self) -> BTreeMap<String, Option<(String, Option<String>)>> {
+    /// The note hashes of the charts of each file with their variants, by its path.
+    async fn indexed(&self) -> BTreeMap<String, BTreeMap<String, Option<String>>> {
         let database = TestDatabase::create().await;
         indexer(database.url(), &["migrate"]).succeeded();
         indexer(database.url(), &["ingest", &self.library.argument()]).succeeded();
@@ -87,16 +106,17 @@ impl Files {
             "SELECT path || '|' || encode(hash, 'hex') || ' ' || coalesce(encode(variant, 'hex'), '-')
              FROM chartset_charts JOIN chartsets ON id = chartset_id JOIN charts ON hash = chart_hash",
         );
-        let mut hashes: BTreeMap<&str, &str> = rows.lines().filter_map(|row| row.rsplit_once('|')).collect();
+        let mut hashes: BTreeMap<&str, BTreeMap<String, Option<String>>> = BTreeMap::new();
+        for (folder, chart) in rows.lines().filter_map(|row| row.rsplit_once('|')) {
+            let (hash, variant) = chart.split_once(' ').unwrap();
+            let variant = Some(variant.to_owned()).filter(|variant| variant != "-");
+            hashes.entry(folder).or_default().insert(hash.to_owned(), variant);
+        }
         let files = chart_files(&self.library.root());
         let hash_of = |file: &PathBuf| {
             let path = file.strip_prefix(self.library.root()).unwrap();
             let folder = path.parent().unwrap().to_str().unwrap();
-            let hashes = hashes.remove(folder).map(|hashes| {
-                let (hash, variant) = hashes.split_once(' ').unwrap();
-                (hash.to_owned(), Some(variant.to_owned()).filter(|variant| variant != "-"))
-            });
-            (path.to_str().unwrap().to_owned(), hashes)
+            (path.to_str().unwrap().to_owned(), hashes.remove(folder).unwrap_or_default())
         };
         let indexed: BTreeMap<_, _> = files.iter().map(hash_of).collect();
         assert!(hashes.is_empty(), "no such files: {hashes:?}");
@@ -119,14 +139,16 @@ impl Files {
     }
 }
 
-/// The `.osu` and `.qua` files below a folder, sorted.
+const EXTENSIONS: [&str; 4] = ["osu", "qua", "sm", "ssc"];
+
+/// The chart files below a folder, sorted.
 fn chart_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             files.extend(chart_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "osu" || extension == "qua") {
+        } else if path.extension().and_then(|one| one.to_str()).is_some_and(|one| EXTENSIONS.contains(&one)) {
             files.push(path);
         }
     }
@@ -168,9 +190,9 @@ async fn changed_files_have_no_other_hashes() {
     let (mut files, mut sources) = files_of(&[samples()]);
     sources.retain(|source| std::fs::metadata(source).unwrap().len() < 20_000);
     let mut random = Random::new(15);
-    for seed in ["qua", "qua_alias", "qua_five_keys", "osu", "osu_utf_16"] {
+    for seed in ["qua", "qua_alias", "qua_five_keys", "osu", "osu_utf_16", "sm", "ssc"] {
         // The first byte of a seed selects the format.
-        let extension = if seed.starts_with("qua") { "qua" } else { "osu" };
+        let extension = seed.split('_').next().unwrap();
         let bytes = std::fs::read(seeds.join(seed)).unwrap();
         files.add(Path::new(&format!("seed.{extension}")), bytes.get(1..).unwrap());
     }

@@ -37,5 +37,10 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
         .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))
 }
 
+/// The paths of the documents.
+pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
+    reference::DOCUMENTS.iter().map(|document| document.path)
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,149 @@
+//! `GET /sitemap.xml` and its parts: the pages for search engines (sitemaps.org), if the public URL is known.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::{Entity, ReadError};
+use chart_index_http::{
+    ApiError, CachePolicy, MediaType, PathParam, RateLimitCheck, RateLimited, RequestHeaders, Resource,
+    TextBody,
+};
+
+use crate::render::render;
+use crate::{PagesState, api_docs, format};
+
+/// The part with the pages that are not in the catalogue.
+const OTHER_PAGES: &str = "pages";
+
+#[derive(Template)]
+#[template(path = "sitemap.xml", whitespace = "minimize")]
+struct SitemapTemplate<'a> {
+    /// The root element: `sitemapindex` or `urlset`.
+    root: &'static str,
+    /// The element of an entry: `sitemap` or `url`.
+    element: &'static str,
+    public_url: &'a str,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    path: String,
+    /// When it last changed, as RFC 3339; empty if that is not known.
+    changed: String,
+}
+
+impl Entry {
+    fn new(path: String, changed_at_ms: i64) -> Self {
+        Self { path, changed: format::rfc3339(changed_at_ms) }
+    }
+
+    fn without_time(path: impl Into<String>) -> Self {
+        Self { path: path.into(), changed: String::new() }
+    }
+}
+
+/// `GET /sitemap.xml`: the index of the parts.
+pub(crate) async fn index(
+    State(state): State<Arc<PagesState>>,
+    check: RateLimitCheck,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let fill = {
+        let state = Arc::clone(&state);
+        move || async move { read_index(&state).await }
+    };
+    respond(&state, check, "index", &headers, fill).await
+}
+
+/// `GET /sitemaps/{part}.xml`.
+pub(crate) async fn part(
+    State(state): State<Arc<PagesState>>,
+    RateLimited(check, PathParam(name)): RateLimited<PathParam>,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let part = name.strip_suffix(".xml").unwrap_or_default();
+    let number = part.parse::<u64>().ok().filter(|number| number.to_string() == part);
+    if number.is_none() && part != OTHER_PAGES {
+        check.admit().await?;
+        return Err(ApiError::NotFound(Resource::Endpoint));
+    }
+    let fill = {
+        let state = Arc::clone(&state);
+        move || async move { read_part(&state, number).await }
+    };
+    respond(&state, check, part, &headers, fill).await
+}
+
+async fn respond<F, Fut>(
+    state: &PagesState,
+    check: RateLimitCheck,
+    name: &str,
+    headers: &RequestHeaders,
+    fill: F,
+) -> Result<Response, ApiError>
+where
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
+{
+    // Replicas with another public URL may share the cache.
+    let key = CacheKey::page(format!("sitemap {} {name}", public_url(state)).as_bytes());
+    let body = state.cache.read_text(check, key, headers, fill).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Endpoint))?;
+    Ok(body.into_response(headers, CachePolicy::Page, MediaType::Xml))
+}
+
+/// Empty if it is not configured: the URLs of a sitemap are absolute, so there is none then.
+fn public_url(state: &PagesState) -> &str {
+    state.settings.public_url.as_ref().map_or("", |url| url.as_str())
+}
+
+async fn read_index(state: &PagesState) -> Result<CachedResponse, ReadError> {
+    let parts = state.store.sitemap_parts().await?;
+    let path = |name: &str| format!("/sitemaps/{name}.xml");
+    let of_catalogue =
+        parts.iter().map(|part| Entry::new(path(&part.number.to_string()), part.changed_at_ms));
+    let entries = std::iter::once(Entry::without_time(path(OTHER_PAGES))).chain(of_catalogue).collect();
+    sitemap(state, "sitemapindex", "sitemap", entries)
+}
+
+async fn read_part(state: &PagesState, number: Option<u64>) -> Result<CachedResponse, ReadError> {
+    let entries = match number {
+        None => other_pages().map(Entry::without_time).collect(),
+        Some(number) => {
+            let changed = state.store.sitemap_part(number).await?;
+            changed
+                .into_iter()
+                .map(|(entity, changed_at_ms)| Entry::new(path(entity), changed_at_ms))
+                .collect()
+        }
+    };
+    sitemap(state, "urlset", "url", entries)
+}
+
+fn path(entity: Entity) -> String {
+    match entity {
+        Entity::Chart(hash) => format!("/charts/{hash}"),
+        Entity::Chartset(id) => format!("/chartsets/{id}"),
+    }
+}
+
+fn other_pages() -> impl Iterator<Item = &'static str> {
+    ["/", "/identify", "/about"].into_iter().chain(api_docs::paths())
+}
+
+/// The sitemap, unless it has no entries or no absolute URLs.
+fn sitemap(
+    state: &PagesState,
+    root: &'static str,
+    element: &'static str,
+    entries: Vec<Entry>,
+) -> Result<CachedResponse, ReadError> {
+    let public_url = public_url(state);
+    if entries.is_empty() || public_url.is_empty() {
+        return Ok(CachedResponse::NotFound);
+    }
+    Ok(TextBody::new(render(&SitemapTemplate { root, element, public_url, entries })?).into_cached())
+}

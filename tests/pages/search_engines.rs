@@ -90,7 +90,7 @@ async fn sitemap_has_all_charts_and_sets() {
     }
     let count =
         |prefix: &str| pages.iter().filter(|page| page.starts_with(&format!("{SITE}{prefix}"))).count();
-    assert_eq!((count("/charts/"), count("/chartsets/"), count("/docs")), (4, 3, 11), "{pages:?}");
+    assert_eq!((count("/charts/"), count("/chartsets/"), count("/docs") > 25), (4, 3, true), "{pages:?}");
     for page in pages {
         assert_eq!(site.get(page.strip_prefix(SITE).unwrap()).await.status, 200, "{page}");
     }

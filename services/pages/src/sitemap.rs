@@ -130,8 +130,8 @@ fn path(entity: Entity) -> String {
     }
 }
 
-fn other_pages() -> impl Iterator<Item = &'static str> {
-    ["/", "/identify", "/about"].into_iter().chain(api_docs::paths())
+fn other_pages() -> impl Iterator<Item = String> {
+    ["/", "/identify", "/about"].into_iter().map(str::to_owned).chain(api_docs::paths())
 }
 
 /// The sitemap, unless it has no entries or no absolute URLs.

@@ -1,8 +1,9 @@
 //! `/docs`, the pages of docs/formats below it, and `/problems/{slug}`.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
-use chart_index_tests::Client;
+use chart_index_tests::{Client, workspace_root};
 
 use super::openapi::OpenApiDocument;
 use super::{documents, read, serve_samples};
@@ -22,6 +23,24 @@ async fn page(client: &Client, path: &str) -> String {
     String::from_utf8(response.body).expect("UTF-8")
 }
 
+/// The paths of the pages of docs/api.md.
+async fn api_paths(client: &Client) -> Vec<String> {
+    let targets = attributes(&page(client, "/docs").await, "href").into_iter();
+    let sections: BTreeSet<_> =
+        targets.filter(|path| path.starts_with("/docs/api/") && !path.contains('#')).collect();
+    assert!(sections.len() > 15, "{sections:?}");
+    std::iter::once("/docs".to_owned()).chain(sections).collect()
+}
+
+/// The pages of docs/api.md, one after the other.
+async fn api_pages(client: &Client) -> String {
+    let mut html = String::new();
+    for path in api_paths(client).await {
+        html.push_str(&page(client, &path).await);
+    }
+    html
+}
+
 /// The values of an attribute, with their character references decoded.
 fn attributes(html: &str, name: &str) -> Vec<String> {
     let start = format!(" {name}=\"");
@@ -34,8 +53,9 @@ async fn links_and_anchors_resolve() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let mut links = BTreeSet::new();
-    let paths = documents().into_iter().map(|(path, _)| path);
-    for path in paths.chain(["/problems/rate-limited".to_owned()]) {
+    let others = ["/docs/all".to_owned(), "/problems/rate-limited".to_owned()];
+    let paths = documents().into_iter().map(|(path, _)| path).chain(api_paths(&client).await);
+    for path in paths.chain(others) {
         let html = page(&client, &path).await;
         // Header and footer are those of every page.
         let main = html.split("<main").nth(1).and_then(|rest| rest.split("</main>").next()).expect("main");
@@ -72,13 +92,14 @@ async fn navigation_has_all_documents_and_the_sections_of_the_page() {
         let nav = html.split("<nav aria-label=\"Documentation\"").nth(1).expect("a navigation");
         let nav = nav.split("</nav>").next().expect("its end");
         assert_eq!(nav.matches(" aria-current=\"page\"").count(), 1, "{current}");
-        assert!(nav.contains(&format!("<a href=\"{current}\" aria-current=\"page\">")), "{current}: {nav}");
+        assert!(nav.contains(&format!(" href=\"{current}\" aria-current=\"page\">")), "{current}: {nav}");
         let targets = attributes(nav, "href");
         for (path, _) in &documents {
             assert!(targets.contains(path), "{current}: {path}");
         }
         for heading in text.lines().filter_map(|line| line.strip_prefix("## ")) {
-            assert!(targets.contains(&format!("#{}", anchor(heading))), "{current}: {heading}");
+            let of_api = targets.contains(&format!("/docs/api/{}", anchor(heading)));
+            assert!(of_api || targets.contains(&format!("#{}", anchor(heading))), "{current}: {heading}");
         }
     }
 }
@@ -87,7 +108,7 @@ async fn navigation_has_all_documents_and_the_sections_of_the_page() {
 #[tokio::test]
 async fn docs_lead_from_old_anchors_to_the_documents_of_formats() {
     let (_database, service) = serve_samples(&[]).await;
-    let html = page(&service.client(), "/docs").await;
+    let html = api_pages(&service.client()).await;
     for (old, new) in [
         ("note-hash", "/docs/note-hash"),
         ("local-files", "/docs/note-hash#local-files"),
@@ -109,7 +130,7 @@ async fn docs_lead_from_old_anchors_to_the_documents_of_formats() {
 async fn docs_show_every_operation_with_a_live_link() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
-    let html = page(&client, "/docs").await;
+    let html = api_pages(&client).await;
     let document = OpenApiDocument::of(&client).await;
     let operations = document.operations();
     for operation in &operations {
@@ -119,15 +140,19 @@ async fn docs_show_every_operation_with_a_live_link() {
             assert!(html.contains(&format!("<code>{name}</code>")), "{operation}: {name}");
         }
     }
-    let live =
-        html.split("<div class=\"operation\">").skip(1).filter(|part| part.contains(">Try it</a>")).count();
+    let live = html
+        .split("<div class=\"operation\">")
+        .skip(1)
+        .filter(|part| part.contains(">Send this request</a>"))
+        .count();
     // The examples of exports are errors: names of exports are those of one instance.
     let is_live = |name: &&String| name.starts_with("GET ") && !name.starts_with("GET /api/exports/");
     assert_eq!(live, operations.iter().filter(is_live).count());
-    for heading in
-        ["quick-start", "etiquette", "errors", "rate-limits", "compatibility", "extensions", "changelog"]
-    {
+    for heading in ["quick-start", "etiquette"] {
         assert!(html.contains(&format!(" id=\"{heading}\"")), "{heading}");
+    }
+    for name in ["errors", "rate-limits", "compatibility", "extensions", "changelog", "examples-in-code"] {
+        page(&client, &format!("/docs/api/{name}")).await;
     }
     assert!(!html.contains("/readyz"), "the private listener is not for clients");
     assert!(!html.contains(" style=") && !html.contains("<script>"), "the policy forbids both");
@@ -140,7 +165,8 @@ async fn pages_have_the_text_of_the_reference() {
     let client = service.client();
     let mut count = 0;
     for (path, document) in documents() {
-        let text = text_of(&page(&client, &path).await);
+        let html = if path == "/docs" { api_pages(&client).await } else { page(&client, &path).await };
+        let text = text_of(&html);
         // Paragraphs without markup: what has markup is covered by the test of the Markdown.
         let paragraphs =
             document.split("\n\n").filter(|text| !text.contains(['`', '[', '|', '*', '-', '"', '#']));
@@ -201,4 +227,86 @@ async fn note_hash_page_has_all_vectors() {
     }
     assert!(vectors.len() > 10);
     assert!(!html.contains("language-json"), "some of the vectors are shown twice");
+}
+
+#[tokio::test]
+async fn pages_of_the_reference_are_short() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    for path in api_paths(&client).await {
+        let gzip = client.get_with(&path, &[("accept-encoding", "gzip")]).await;
+        assert!(gzip.body.len() <= 10_000, "{path}: {} bytes", gzip.body.len());
+    }
+}
+
+#[tokio::test]
+async fn endpoint_has_its_errors_and_its_request_in_five_languages() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let lookup = page(&client, "/docs/api/chart-lookup").await;
+    assert!(
+        lookup.contains("/problems/malformed-hash") && !lookup.contains("/problems/malformed-body"),
+        "{lookup}"
+    );
+    let batch = page(&client, "/docs/api/batch-lookup").await;
+    assert!(
+        batch.contains("/problems/malformed-body") && batch.contains("/problems/content-too-large"),
+        "{batch}"
+    );
+    for html in [lookup, batch] {
+        for anchor in ["in-curl", "in-python", "in-javascript", "in-rust", "in-csharp"] {
+            assert!(
+                html.contains(&format!("href=\"#{anchor}\"")) && html.contains(&format!("id=\"{anchor}\""))
+            );
+        }
+    }
+}
+
+/// What the pages show for these languages runs as it is.
+#[tokio::test]
+async fn requests_in_code_return_what_they_request() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let base = format!("http://{}", service.address());
+    for (path, expected) in
+        [("chart-lookup", "noteHashVersion"), ("batch-lookup", "items"), ("chartset-list", "items")]
+    {
+        let html = page(&client, &format!("/docs/api/{path}")).await;
+        for (anchor, program) in [("in-curl", "sh"), ("in-python", "python3"), ("in-javascript", "node")] {
+            let (_, code) = html.split_once(&format!("<div id=\"{anchor}\">")).expect("the code");
+            let (_, code) = code.split_once("<code>").expect("its start");
+            let code = code.split("</code>").next().expect("its end");
+            let code = code
+                .replace("&#34;", "\"")
+                .replace("&#39;", "'")
+                .replace("&#60;", "<")
+                .replace("&#62;", ">")
+                .replace("&#38;", "&");
+            let code = code.replace("https://charts.example", &base);
+            let mut command = match program {
+                "node" => Command::new(workspace_root().join("scripts/browser")),
+                other => Command::new(other),
+            };
+            let arguments: &[&str] =
+                if program == "node" { &["node", "--input-type=module", "--eval"] } else { &["-c"] };
+            let output = command.args(arguments).arg(&code).output().expect("the program starts");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && printed.contains(expected),
+                "{path} {anchor}: {printed}\n{code}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn search_finds_pages_with_all_words() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let html = page(&client, "/docs/search?q=binary+FUSE").await;
+    assert!(html.contains("<li><a href=\"/docs/hash-filter\">"), "{html}");
+    let html = page(&client, "/docs/search?q=%3Cb%3Ezzz").await;
+    assert!(html.contains("No page contains all of: <b>&#60;b&#62;zzz</b>"), "{html}");
+    assert!(page(&client, "/docs/search").await.contains("noindex"));
 }

@@ -3,25 +3,29 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_cache::CacheKey;
 use chart_index_http::{
-    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RateLimitCheck, RequestHeaders, Resource,
-    TextBody,
+    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RateLimitCheck, RateLimited, RequestHeaders,
+    Resource, TextBody,
 };
 
-use super::{docs_page, live_links, note_hash_vectors, openapi, problem_pages};
+use super::docs_page::Docs;
+use super::search::Index;
+use super::{live_links, note_hash_vectors, openapi, problem_pages};
 use crate::PagesState;
+use crate::list_query::raw_parameters;
 
 /// The rendered pages.
 pub(crate) struct ApiDocs {
     pages: Arc<PagesState>,
-    /// The reference, with links to the samples.
-    docs: Arc<str>,
+    docs: Docs,
+    search: Index,
+    /// The pages of [`Docs`] by their paths. Those of the API have links to the samples.
+    html: BTreeMap<String, TextBody>,
+    all: TextBody,
     openapi: TextBody,
-    /// The documents of docs/formats, by the last segments of their paths.
-    formats: BTreeMap<&'static str, TextBody>,
     vectors: TextBody,
     variant_vectors: TextBody,
     /// By the last segment of the problem type.
@@ -35,15 +39,18 @@ impl ApiDocs {
         let document = openapi::document(settings.contact.as_deref());
         let url = settings.public_url.as_ref();
         let problem = |kind: ErrorType| (kind.as_str(), TextBody::new(problem_pages::page(kind, url)));
-        let mut documents = docs_page::pages(&document, url);
-        let docs = documents.remove("/docs").unwrap_or_default();
-        let format =
-            |(path, html): (&'static str, _)| Some((path.strip_prefix("/docs/")?, TextBody::new(html)));
+        let docs = Docs::new(&document, url);
         Self {
-            docs: docs.into(),
+            search: Index::new(&docs),
+            html: docs
+                .pages
+                .iter()
+                .map(|page| (page.path.clone(), TextBody::new(docs.html(page, url))))
+                .collect(),
+            all: TextBody::new(docs.all(url)),
+            docs,
             // What is serialised is text, numbers and lists of them.
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
-            formats: documents.into_iter().filter_map(format).collect(),
             vectors: TextBody::new(note_hash_vectors::VECTORS),
             variant_vectors: TextBody::new(note_hash_vectors::VARIANT_VECTORS),
             problems: ErrorType::ALL.iter().copied().map(problem).collect(),
@@ -52,26 +59,66 @@ impl ApiDocs {
     }
 }
 
-/// `GET /docs`. Its links lead to the newest chart of the instance, or to the samples while that cannot be
-/// read.
+/// `GET /docs`.
 pub(crate) async fn docs(
     State(docs): State<Arc<ApiDocs>>,
     check: RateLimitCheck,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::page(b"docs");
+    live(&docs, check, "/docs", &headers).await
+}
+
+/// `GET /docs/api/{section}`: a section of the reference.
+pub(crate) async fn section(
+    State(docs): State<Arc<ApiDocs>>,
+    RateLimited(check, PathParam(section)): RateLimited<PathParam>,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    live(&docs, check, &format!("/docs/api/{section}"), &headers).await
+}
+
+/// A page whose requests are for the newest chart of the instance, or for the samples while that cannot be
+/// read.
+async fn live(
+    docs: &ApiDocs,
+    check: RateLimitCheck,
+    path: &str,
+    headers: &RequestHeaders,
+) -> Result<Response, ApiError> {
+    let Some(page) = docs.html.get(path) else {
+        check.admit().await?;
+        return Err(ApiError::NotFound(Resource::Endpoint));
+    };
+    let key = CacheKey::page(format!("docs {path}").as_bytes());
     let fill = {
-        let (html, pages) = (Arc::clone(&docs.docs), Arc::clone(&docs.pages));
+        let (page, pages) = (page.clone(), Arc::clone(&docs.pages));
         move || async move {
             let newest = pages.store.newest_chart().await.unwrap_or_default();
-            let html =
-                newest.map_or_else(|| html.to_string(), |newest| live_links::with_newest(&html, newest));
-            Ok(TextBody::new(html).into_cached())
+            let html = String::from_utf8_lossy(page.bytes());
+            Ok(newest
+                .map_or(page.clone(), |newest| TextBody::new(live_links::with_newest(&html, newest)))
+                .into_cached())
         }
     };
-    let body = docs.pages.cache.read_text(check, key, &headers, fill).await?;
-    let body = body.unwrap_or_else(|| TextBody::new(docs.docs.to_string()));
-    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
+    let body = docs.pages.cache.read_text(check, key, headers, fill).await?;
+    Ok(body.unwrap_or_else(|| page.clone()).into_response(headers, CachePolicy::Page, MediaType::Html))
+}
+
+/// `GET /docs/all`: all pages as one.
+pub(crate) async fn all(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.all.clone().into_response(&headers, CachePolicy::Page, MediaType::Html)
+}
+
+/// `GET /docs/search?q=`.
+pub(crate) async fn search(
+    State(docs): State<Arc<ApiDocs>>,
+    RawQuery(query): RawQuery,
+    headers: RequestHeaders,
+) -> Response {
+    let parameters = raw_parameters(query.as_deref().unwrap_or_default());
+    let text = parameters.into_iter().find(|(name, _)| name == "q").map(|(_, value)| value);
+    let html = docs.search.search(&docs.docs, &text.unwrap_or_default());
+    TextBody::new(html).into_response(&headers, CachePolicy::Page, MediaType::Html)
 }
 
 /// `GET /docs/openapi.json`.
@@ -85,7 +132,7 @@ pub(crate) async fn format(
     PathParam(name): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let page = docs.formats.get(name.as_str()).ok_or(ApiError::NotFound(Resource::Endpoint))?;
+    let page = docs.html.get(&format!("/docs/{name}")).ok_or(ApiError::NotFound(Resource::Endpoint))?;
     Ok(page.clone().into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 

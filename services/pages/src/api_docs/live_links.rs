@@ -7,21 +7,25 @@ use chart_index_domain::{ChartsetId, NoteHash};
 
 use super::reference;
 
-/// How a link begins.
-const LINK: &str = "<a href=\"";
+/// Where requests are sent: links, and code in several languages. How they begin and end.
+const SENT: [(&str, &str); 2] = [("<a href=\"", "</a>"), ("<pre class=\"request\"", "</pre>")];
 
-/// The HTML with the links to the sample chart and chartset leading to these.
+/// The HTML with the requests for the sample chart and chartset being for these.
 pub(crate) fn with_newest(html: &str, (id, hash): (ChartsetId, NoteHash)) -> String {
     let (Some(sample_hash), Some(sample_id)) = (sample("/api/charts/"), sample("/api/chartsets/")) else {
         return html.to_owned();
     };
     let (hash, id) = (hash.to_string(), id.to_string());
     let replaced = |text: &str| text.replace(sample_hash, &hash).replace(sample_id, &id);
-    let mut parts = html.split(LINK);
-    let mut page = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (link, text) = part.split_at(part.find("</a>").unwrap_or(0));
-        page.extend([LINK, &replaced(link), text]);
+    let mut page = html.to_owned();
+    for (start, end) in SENT {
+        let mut parts = page.split(start);
+        let mut changed = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (sent, text) = part.split_at(part.find(end).unwrap_or(0));
+            changed.extend([start, &replaced(sent), text]);
+        }
+        page = changed;
     }
     page
 }

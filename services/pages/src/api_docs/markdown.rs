@@ -2,8 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd, html};
 
-use super::openapi_words::anchor;
-use super::reference::Example;
+use super::reference::{Example, anchor};
 
 /// The HTML of a text of a document or of CHANGELOG.md.
 ///

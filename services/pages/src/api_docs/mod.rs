@@ -14,6 +14,8 @@ mod openapi;
 mod openapi_words;
 mod problem_pages;
 mod reference;
+mod requests;
+mod search;
 mod snippets;
 
 use std::sync::Arc;
@@ -30,6 +32,9 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .cached_route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
+        .cached_route(Group::Page, "/docs/api/{section}", get(handlers::section))
+        .route(Group::Page, "/docs/all", get(handlers::all))
+        .route(Group::Page, "/docs/search", get(handlers::search))
         .route(Group::Page, "/docs/{format}", get(handlers::format))
         .route(Group::Page, "/docs/note-hash/vectors.json", get(handlers::vectors))
         .route(Group::Page, "/docs/variant/vectors.json", get(handlers::variant_vectors))
@@ -37,9 +42,11 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
         .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))
 }
 
-/// The paths of the documents.
-pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
-    reference::DOCUMENTS.iter().map(|document| document.path)
+/// The paths of the pages, for sitemaps.
+pub(crate) fn paths() -> impl Iterator<Item = String> {
+    let api = reference::api().sections().filter(|section| !reference::is_in_overview(section.heading));
+    let sections = api.map(|section| format!("/docs/api/{}", reference::anchor(section.heading)));
+    reference::DOCUMENTS.iter().map(|document| document.path.to_owned()).chain(sections)
 }
 
 #[cfg(test)]

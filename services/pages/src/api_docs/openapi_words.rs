@@ -8,7 +8,7 @@ use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn,
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Array, RefOr};
 
-use super::reference::{self, Example, Row, Section};
+use super::reference::{self, Example, Row, Section, anchor};
 
 /// The sections whose tables describe the fields of a schema.
 const FIELDS: [(&str, &[&str]); 26] = [
@@ -88,7 +88,7 @@ pub(crate) fn describe_operations(paths: &mut Paths) {
         let Some((summary, section)) = section_of(method, path) else { continue };
         operation.summary = Some(summary.to_owned());
         operation.description = Some(first_paragraphs(section.text).to_owned());
-        operation.external_docs = Some(external_docs(&format!("/docs#{}", anchor(section.heading))));
+        operation.external_docs = Some(external_docs(&format!("/docs/api/{}", anchor(section.heading))));
         let parameters = reference::rows(section.text, "Parameter");
         let examples: Vec<Example<'_>> =
             reference::examples().filter(|example| is_of(method, path, example)).collect();
@@ -179,10 +179,4 @@ pub(crate) fn is_of(method: &str, template: &str, example: &Example<'_>) -> bool
             _ => return false,
         }
     }
-}
-
-/// The anchor of a heading, as forges make it.
-pub(crate) fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.collect::<String>().to_lowercase().replace(' ', "-")
 }

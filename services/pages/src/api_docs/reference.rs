@@ -115,7 +115,38 @@ fn page_target(target: &str, own_path: &str) -> Option<String> {
         "" => own_path,
         _ => SOURCES.iter().find(|source| name(source.name) == name(file))?.path,
     };
-    Some(format!("{path}{anchor}"))
+    let is_api = path == SOURCES[0].path && !anchor.is_empty();
+    Some(if is_api { section_path(anchor.trim_start_matches('#')) } else { format!("{path}{anchor}") })
+}
+
+/// The sections of the API reference on the page `/docs`. Each of the others has a page of its own.
+const OVERVIEW: [&str; 3] = ["Quick start", "Conventions", "Etiquette"];
+
+/// Whether a section of the API reference is on the page `/docs`.
+pub(crate) fn is_in_overview(heading: &str) -> bool {
+    OVERVIEW.contains(&heading)
+}
+
+/// The page of the heading with this anchor in the API reference.
+fn section_path(target: &str) -> String {
+    let mut section = "";
+    for line in SOURCES[0].text.lines() {
+        section = line.strip_prefix("## ").unwrap_or(section);
+        let subheading = line.strip_prefix("### ").filter(|heading| anchor(heading) == target);
+        if subheading.is_some() {
+            return format!("/docs/api/{}#{target}", anchor(section));
+        }
+        if is_in_overview(section) && anchor(section) == target {
+            return format!("/docs#{target}");
+        }
+    }
+    format!("/docs/api/{target}")
+}
+
+/// The anchor of a heading, as forges make it.
+pub(crate) fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 /// A section of a document: its heading and its text up to the next heading of the same level.
@@ -165,7 +196,7 @@ pub(crate) fn rows(text: &'static str, title: &str) -> Vec<Row> {
         }
         // The parts with an odd number are between backticks.
         let names = first.split('`').skip(1).step_by(2).collect();
-        let target = first.split_once("](/docs#").and_then(|(_, rest)| rest.strip_suffix(')'));
+        let target = first.split_once("](/docs/api/").and_then(|(_, rest)| rest.strip_suffix(')'));
         rows.push(Row { names, target, cells: cells.map(str::trim).collect() });
     }
     rows
@@ -177,6 +208,8 @@ pub(crate) struct Example<'a> {
     pub(crate) method: &'a str,
     /// Path and query.
     pub(crate) target: &'a str,
+    /// Empty without one.
+    pub(crate) request_body: &'a str,
     /// Such as `200`.
     pub(crate) status: &'a str,
     /// Empty if the example shows none.
@@ -188,9 +221,10 @@ impl<'a> Example<'a> {
     pub(crate) fn parse(block: &'a str) -> Option<Self> {
         let (request, response) = block.split_once("\n\nHTTP/1.1")?;
         let (method, target) = request.lines().next()?.split_once(' ')?;
+        let request_body = request.split_once("\n\n").map_or("", |(_, body)| body);
         let (head, body) = response.split_once("\n\n").unwrap_or((response, ""));
         let status = head.lines().next()?.split(' ').nth(1)?;
-        Some(Self { method, target, status, body: body.trim_end() })
+        Some(Self { method, target, request_body, status, body: body.trim_end() })
     }
 }
 
@@ -236,7 +270,9 @@ mod tests {
     fn links_to_documents_lead_to_pages() {
         let target = |target: &str| page_target(target, "/docs/rox");
         assert_eq!(target("#rox-encoding").as_deref(), Some("/docs/rox#rox-encoding"));
-        assert_eq!(target("../api.md#errors").as_deref(), Some("/docs#errors"));
+        assert_eq!(target("../api.md#errors").as_deref(), Some("/docs/api/errors"));
+        assert_eq!(target("../api.md#cursor").as_deref(), Some("/docs/api/chartset-list#cursor"));
+        assert_eq!(target("../api.md#etiquette").as_deref(), Some("/docs#etiquette"));
         assert_eq!(target("formats/note-hash.md").as_deref(), Some("/docs/note-hash"));
         assert_eq!(
             target("../../crates/chartfile/golden/note_hash_v1.json").as_deref(),

@@ -1,0 +1,100 @@
+//! The request of an example in several languages.
+
+use super::reference::Example;
+use crate::settings::PublicUrl;
+
+/// The address of an index whose public URL is not configured.
+const EXAMPLE_URL: &str = "https://charts.example";
+const USER_AGENT: &str = "my-client/1.0 (me@example.org)";
+
+/// A request in one language.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) language: &'static str,
+    /// Names the code in links.
+    pub(crate) anchor: &'static str,
+    pub(crate) code: String,
+}
+
+/// The request of an example in each language.
+pub(crate) fn of(example: &Example<'_>, public_url: Option<&PublicUrl>) -> Vec<Request> {
+    let url = format!("{}{}", public_url.map_or(EXAMPLE_URL, PublicUrl::as_str), example.target);
+    let body = example.request_body;
+    let request = |language, anchor, code| Request { language, anchor, code };
+    vec![
+        request("curl", "in-curl", curl(&url, body)),
+        request("Python", "in-python", python(&url, body)),
+        request("JavaScript", "in-javascript", javascript(&url, body)),
+        request("Rust", "in-rust", rust(&url, body)),
+        request("C#", "in-csharp", csharp(&url, body)),
+    ]
+}
+
+fn curl(url: &str, body: &str) -> String {
+    let data = match body {
+        "" => String::new(),
+        body => format!(" \\\n    --header 'Content-Type: application/json' --data '{body}'"),
+    };
+    format!("curl --user-agent '{USER_AGENT}'{data} \\\n    '{url}'")
+}
+
+fn python(url: &str, body: &str) -> String {
+    let (headers, data) = match body {
+        "" => ("", String::new()),
+        body => (", \"Content-Type\": \"application/json\"", format!(", data=b'''{body}'''")),
+    };
+    format!(
+        "from urllib.request import Request, urlopen\n\n\
+         headers = {{\"User-Agent\": \"{USER_AGENT}\"{headers}}}\n\
+         request = Request(\"{url}\"{data}, headers=headers)\n\
+         with urlopen(request) as response:\n    print(response.status, response.read())"
+    )
+}
+
+fn javascript(url: &str, body: &str) -> String {
+    let options = match body {
+        "" => String::new(),
+        body => format!(
+            ", {{\n  method: \"POST\",\n  headers: {{ \"Content-Type\": \"application/json\" }},\n  \
+             body: `{body}`,\n}}"
+        ),
+    };
+    format!(
+        "const response = await fetch(\"{url}\"{options});\nconsole.log(response.status, await response.text());"
+    )
+}
+
+fn rust(url: &str, body: &str) -> String {
+    let (method, data) = match body {
+        "" => ("get", String::new()),
+        body => (
+            "post",
+            format!("\n    .header(\"Content-Type\", \"application/json\")\n    .body(r#\"{body}\"#)"),
+        ),
+    };
+    format!(
+        "// reqwest with the feature blocking\n\
+         let client = reqwest::blocking::Client::builder().user_agent(\"{USER_AGENT}\").build()?;\n\
+         let response = client\n    .{method}(\"{url}\"){data}\n    .send()?;\n\
+         println!(\"{{}} {{}}\", response.status(), response.text()?);"
+    )
+}
+
+fn csharp(url: &str, body: &str) -> String {
+    let call = match body {
+        "" => format!("GetAsync(\"{url}\")"),
+        body => {
+            let body = body.replace('"', "\"\"");
+            format!(
+                "PostAsync(\"{url}\",\n    new StringContent(@\"{body}\", Encoding.UTF8, \"application/json\"))"
+            )
+        }
+    };
+    format!(
+        "using System;\nusing System.Net.Http;\nusing System.Text;\n\n\
+         using var client = new HttpClient();\n\
+         client.DefaultRequestHeaders.TryAddWithoutValidation(\"User-Agent\", \"{USER_AGENT}\");\n\
+         var response = await client.{call};\n\
+         Console.WriteLine((int)response.StatusCode + \" \" + await response.Content.ReadAsStringAsync());"
+    )
+}

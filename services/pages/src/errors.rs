@@ -49,7 +49,7 @@ fn words(error: &ErrorPage) -> (&'static str, &str) {
             "Too many pages in a minute",
             "The limit is for your whole network. The page opens by itself as soon as it may",
         ),
-        (503, _) => ("The index does not respond", "It usually returns within a minute, and nothing is lost"),
+        (503, _) => (error.title, "It usually returns within a minute, and nothing is lost"),
         _ => (error.title, &error.detail),
     }
 }

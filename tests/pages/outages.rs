@@ -30,7 +30,7 @@ async fn unavailable_index_is_a_503_page_and_recovers() {
         assert_eq!((response.status.as_u16(), response.header("content-type")), (503, HTML), "{path}");
         assert!(response.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds >= 1));
         let html = String::from_utf8(response.body).unwrap();
-        assert!(html.contains("The index does not respond") && html.contains("data-retry-after"), "{html}");
+        assert!(html.contains("The index is unavailable") && html.contains("data-retry-after"), "{html}");
     }
     assert_eq!(get("/").await.status, 200, "the list is cached");
     assert_eq!(get("/about").await.status, 200, "it needs no database");

@@ -216,7 +216,7 @@ pageTest("a link to a part of the page keeps the list", {}, async (page) => {
   page.on("request", (request) => requests.push(request.url()));
   await page.getByRole("link", { name: "Skip to content" }).focus();
   await page.keyboard.press("Enter");
-  await page.waitForURL((url) => url.hash === "#main");
+  await page.waitForURL((url) => url.hash === "#list");
   await page.goBack();
   await page.waitForURL((url) => url.hash === "");
   assert.deepEqual(requests, []);

@@ -157,13 +157,11 @@ impl Store {
     /// Deletes the aliases of charts in these chartsets that the other index does not have. It may have lost
     /// them, as in a restore or a failover. A list that is full may not be complete.
     async fn delete_other_aliases(&self, chartsets: &[ImportedChartset]) -> Result<(), StoreError> {
-        let charts = || {
-            let drafts = chartsets.iter().map(|chartset| &chartset.draft);
-            drafts.flat_map(|draft| draft.charts.iter().map(|chart| (draft.id.to_string(), chart)))
-        };
+        let drafts = chartsets.iter().map(|chartset| &chartset.draft);
+        let charts = drafts.flat_map(|draft| draft.charts.iter().map(|chart| (draft.id.to_string(), chart)));
         let (mut hashes, mut ids, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
         let (mut listed_hashes, mut listed_ids, mut listed) = (Vec::new(), Vec::new(), Vec::new());
-        for (id, chart) in charts() {
+        for (id, chart) in charts {
             let FileAliases { md5s, roll_variants } = &chart.aliases;
             let md5s: Vec<&[u8]> = md5s.iter().map(|md5| &md5.as_bytes()[..]).collect();
             let roll_variants = roll_variants.iter().map(|variant| &variant.as_bytes()[..]).collect();

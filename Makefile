@@ -5,16 +5,13 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-system test-full history load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
+.PHONY: help run test test-system test-full history load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
 run: ## Ingest CHARTS (default: samples) and serve it on 127.0.0.1:8080, with private servers (PROFILE=release to measure)
 	@scripts/run "$(CHARTS)"
-
-dashboards: ## Show the dashboards over a running instance, such as that of make run, with a private Prometheus
-	@scripts/dashboards
 
 test: ## Run the tests that need PostgreSQL and Redis only
 	@scripts/test

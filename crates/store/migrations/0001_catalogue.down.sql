@@ -5,4 +5,4 @@ DROP TABLE chart_aliases, text_folding, hash_filters, mirror_replacements, mirro
     chartset_charts, chartsets, chart_previews, rox_files, charts;
 DROP FUNCTION record_new_aliases, record_chartset_change, record_new_chartsets, record_member_change, record_new_members,
     copy_removal, record_chart_change, is_lost_sequence, change_feed_origin_of, pending_changes_from,
-    change_feed_origin, write_shown_chartset, write_shown_chartsets, write_shown_analysis, write_shown, key_count_bits;
+    change_feed_origin, write_shown_chartset, write_shown_analysis, write_shown, key_count_bits;

@@ -289,26 +289,30 @@ CREATE INDEX shown_charts_of_chartset ON shown_charts (chartset_id);
 -- For totals of lists.
 CREATE INDEX shown_charts_by_rating ON shown_charts (keys, rating);
 
--- Writes what lists filter and sort by of these chartsets.
-CREATE FUNCTION write_shown(ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- Writes what lists filter and sort by of a chartset. Not for several at once: PostgreSQL would expect more rows
+-- than there are, and scan whole tables until they are analyzed, which made an ingest into a new database take twice
+-- the time.
+CREATE FUNCTION write_shown(chartset text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM shown_charts WHERE chartset_id = ANY (ids);
-    DELETE FROM shown_chartsets AS listed WHERE id = ANY (ids)
-        AND NOT EXISTS (SELECT FROM chartsets WHERE chartsets.id = listed.id AND shown);
+    DELETE FROM shown_charts WHERE chartset_id = chartset;
+    DELETE FROM shown_chartsets WHERE id = chartset
+        AND NOT EXISTS (SELECT FROM chartsets WHERE id = chartset AND shown);
     INSERT INTO shown_charts
     SELECT chart.bpm_min, chart.bpm_max, chart.length_ms, chart.density_peak, chart.notes, chart.keys,
            (200 * chart.lns + chart.notes) / (2 * chart.notes),
-           CASE WHEN analysis_version = listed_version THEN rating END, chartset.id,
+           CASE WHEN analysis_version = listed_version THEN rating END, chartset,
            CASE WHEN analysis_version = listed_version THEN substring(patterns FROM 1 FOR 9) END
-    FROM chartsets AS chartset JOIN chartset_charts AS member ON member.chartset_id = chartset.id
-    JOIN charts AS chart ON chart.hash = member.chart_hash CROSS JOIN chart_analysis
-    WHERE chartset.id = ANY (ids) AND chartset.shown AND chart.removed_at_ms IS NULL;
+    FROM chartset_charts AS member JOIN charts AS chart ON chart.hash = member.chart_hash CROSS JOIN chart_analysis
+    WHERE member.chartset_id = chartset AND chart.removed_at_ms IS NULL
+        AND EXISTS (SELECT FROM chartsets WHERE id = chartset AND shown);
     INSERT INTO shown_chartsets
-    SELECT updated_at_ms, chartset.bpm_min, chartset.bpm_max, length_min_ms, length_max_ms, density_max,
-           coalesce(max(chart.notes), 0), coalesce(min(chart.rating), 0), coalesce(max(chart.rating), 0),
-           key_count_bits(chartset.keys), source_kind, creator_search, id, title_sort, artist_sort
-    FROM chartsets AS chartset LEFT JOIN shown_charts AS chart ON chart.chartset_id = chartset.id
-    WHERE id = ANY (ids) AND shown GROUP BY chartset.id
+    SELECT updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max,
+           coalesce(notes, 0), coalesce(rating_min, 0), coalesce(rating_max, 0),
+           key_count_bits(keys), source_kind, creator_search, id, title_sort, artist_sort
+    FROM chartsets CROSS JOIN (
+        SELECT max(notes), min(rating), max(rating) FROM shown_charts WHERE chartset_id = chartset
+    ) AS charts (notes, rating_min, rating_max)
+    WHERE id = chartset AND shown
     ON CONFLICT (id) DO UPDATE SET
         updated_at_ms = excluded.updated_at_ms, bpm_min = excluded.bpm_min, bpm_max = excluded.bpm_max,
         length_min_ms = excluded.length_min_ms, length_max_ms = excluded.length_max_ms,
@@ -321,14 +325,7 @@ $$;
 
 CREATE FUNCTION write_shown_chartset() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM write_shown(ARRAY[OLD.id]);
-    RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION write_shown_chartsets() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM write_shown(ARRAY(SELECT id FROM inserted WHERE shown));
+    PERFORM write_shown(coalesce(NEW.id, OLD.id));
     RETURN NULL;
 END
 $$;
@@ -336,30 +333,25 @@ $$;
 -- Ratings and patterns that `chart-indexer backfill` has computed.
 CREATE FUNCTION write_shown_analysis() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM write_shown(ARRAY(
+    PERFORM write_shown(chartset_id) FROM (
         SELECT DISTINCT member.chartset_id
         FROM before JOIN after USING (hash) JOIN chartset_charts AS member ON member.chart_hash = hash
         WHERE after.analysis_version = (SELECT listed_version FROM chart_analysis)
               AND (before.rating, before.patterns, before.analysis_version)
-                  IS DISTINCT FROM (after.rating, after.patterns, after.analysis_version)));
+                  IS DISTINCT FROM (after.rating, after.patterns, after.analysis_version)) AS changed;
     RETURN NULL;
 END
 $$;
 
--- An import inserts many chartsets with one statement.
-CREATE TRIGGER chartsets_write_inserted
-    AFTER INSERT ON chartsets REFERENCING NEW TABLE AS inserted
-    FOR EACH STATEMENT EXECUTE FUNCTION write_shown_chartsets();
-
 -- Not for updates of checked_at_ms or path, which an ingest of an unchanged folder makes. A trigger cannot name
 -- the generated column shown; it depends on the last two columns.
 CREATE TRIGGER chartsets_write_shown
-    AFTER DELETE OR UPDATE OF
+    AFTER INSERT OR DELETE OR UPDATE OF
         updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max, keys, title_sort, artist_sort,
         creator_search, source_kind, removed_at_ms, chart_count
     ON chartsets FOR EACH ROW EXECUTE FUNCTION write_shown_chartset();
 
--- Once for all charts of a statement: for each chart it would be most of the time of a backfill.
+-- Once for each chartset of the charts of a statement: for each chart it would be most of the time of a backfill.
 CREATE TRIGGER charts_write_shown
     AFTER UPDATE ON charts REFERENCING OLD TABLE AS before NEW TABLE AS after
     FOR EACH STATEMENT EXECUTE FUNCTION write_shown_analysis();

@@ -156,7 +156,7 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
             if switched.rows_affected() > 0 {
-                sqlx::query("SELECT write_shown(ARRAY(SELECT id FROM chartsets WHERE shown))")
+                sqlx::query("SELECT write_shown(id) FROM chartsets WHERE shown")
                     .execute(&mut *transaction)
                     .await?;
                 sqlx::query(

@@ -1,9 +1,15 @@
 //! Ratings and patterns of charts (docs/formats/rating.md, docs/formats/patterns.md).
 
+use std::time::Duration;
+
 use chart_index_domain::{ChartAnalysis, ChartDraft, Rating};
 use chart_index_store::ComputedChart;
+use chart_index_tests::within;
 
-use crate::support::{Catalogue, analysis, chart, folder, hash, id, preview};
+use crate::support::{Catalogue, OpenTransaction, analysis, chart, folder, hash, id, preview};
+
+/// Maximum time until a transaction waits for another one.
+const WAIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn analysis_is_read_only_if_requested() {
@@ -65,6 +71,37 @@ async fn chartsets_of_analysed_charts_change() {
     let with_preview = ComputedChart { preview: preview(9), ..computed(3, analysis(3)) };
     catalogue.store.put_computed(&[with_preview]).await.unwrap();
     assert_eq!(catalogue.changes().len(), before.len() + 2, "previews are in no record");
+}
+
+/// An ingest that has written what lists filter by, but is not committed, has seen the earlier analysis.
+#[tokio::test(flavor = "multi_thread")]
+async fn backfill_waits_for_ingests() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.database.psql(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql
+             AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER wait_before_commit AFTER INSERT ON chartsets
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let mut lock = OpenTransaction::begin(catalogue.database.url());
+    lock.run("SELECT FROM pg_advisory_xact_lock(1)");
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let store = catalogue.store.clone();
+    let ingest = tokio::spawn(async move { store.put_chartset(&folder(2, [chart(1)]), 10).await });
+    within(WAIT, async || (catalogue.database.psql(waiting) == "1").then_some(())).await;
+    let store = catalogue.store.clone();
+    let computed = ComputedChart { hash: hash(1), preview: preview(1), analysis: analysis(7) };
+    let backfill = tokio::spawn(async move { store.put_computed(&[computed]).await });
+    let waits = async || (backfill.is_finished() || catalogue.database.psql(waiting) == "2").then_some(());
+    within(WAIT, waits).await;
+    lock.commit();
+    ingest.await.unwrap().unwrap();
+    assert_eq!(backfill.await.unwrap().unwrap(), [hash(1)]);
+    catalogue.assert_consistent().await;
+    let ratings = "SELECT count(*), min(rating), max(rating) FROM shown_charts";
+    assert_eq!(catalogue.database.psql(ratings), "2|207|207");
 }
 
 #[tokio::test]

@@ -71,11 +71,23 @@ impl Catalogue {
         self.database.psql(&times)
     }
 
-    /// Fails unless every derived column matches the charts and the list of removals.
+    /// Fails unless every derived column and every row for lists match the charts and the list of removals.
     pub(crate) async fn assert_consistent(&self) {
         let (mismatches, _) = self.store.column_mismatches(None, 100_000).await.unwrap();
         assert_eq!(mismatches, []);
         assert_eq!(self.store.removal_mismatches().await.unwrap(), []);
+        for table in ["shown_charts", "shown_chartsets"] {
+            self.database.psql(&format!("CREATE TABLE copy_of_{table} AS TABLE {table}"));
+        }
+        self.database.psql("SELECT write_shown(id) FROM chartsets");
+        for table in ["shown_charts", "shown_chartsets"] {
+            let differences = format!(
+                "SELECT count(*) FROM ((TABLE {table} EXCEPT ALL TABLE copy_of_{table})
+                                       UNION ALL (TABLE copy_of_{table} EXCEPT ALL TABLE {table})) AS differing"
+            );
+            assert_eq!(self.database.psql(&differences), "0", "{table}");
+            self.database.psql(&format!("DROP TABLE copy_of_{table}"));
+        }
     }
 }
 

@@ -173,13 +173,52 @@ async fn front_proxies_name_the_client() {
 }
 
 #[tokio::test]
+async fn proxy_protocol_names_the_client() {
+    let site = Site::start_with(&[("PROXY_PROTOCOL_FROM", "127.0.0.1 198.51.100.0/24")]).await;
+    let of_proxy = "PROXY TCP4 203.0.113.7 192.0.2.1 5000 8080\r\n";
+    let forged = "X-Forwarded-For: 192.0.2.1";
+    let received = exchange(LOCALHOST, site.address, of_proxy, forged).await;
+    assert!(received.contains("\nx-forwarded-for: 203.0.113.7\r"), "{received}");
+    assert_eq!(exchange(LOCALHOST, site.address, "", forged).await, "", "without the protocol");
+    // From another address it is not a request.
+    let received = exchange(OTHER_CLIENT, site.address, of_proxy, forged).await;
+    assert!(received.starts_with("http/1.1 400 "), "{received}");
+    let received = exchange(OTHER_CLIENT, site.address, "", forged).await;
+    assert!(received.contains("\nx-forwarded-for: 127.0.0.2\r"), "{received}");
+}
+
+#[tokio::test]
 async fn connections_of_front_proxies_are_not_limited() {
     let limits = [("HAPROXY_CONNECTIONS_PER_CLIENT", "1"), ("HAPROXY_CONNECTIONS_PER_NETWORK", "1")];
-    let site = Site::start_with(&[limits[0], limits[1], ("FRONT_PROXIES", "127.0.0.0/8")]).await;
-    let mut open = Vec::new();
-    for _ in 0..3 {
-        open.push(first_byte(site.address).await.expect("a response"));
+    for (variable, beginning) in
+        [("FRONT_PROXIES", ""), ("PROXY_PROTOCOL_FROM", "PROXY TCP4 203.0.113.7 192.0.2.1 5000 8080\r\n")]
+    {
+        let site = Site::start_with(&[limits[0], limits[1], (variable, "127.0.0.0/8")]).await;
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            open.push(first_byte(site.address, beginning).await.expect("a response"));
+        }
     }
+}
+
+const LOCALHOST: [u8; 4] = [127, 0, 0, 1];
+/// Another address of this machine.
+const OTHER_CLIENT: [u8; 4] = [127, 0, 0, 2];
+
+/// Connects from an address of this machine, and sends this and a request with a header. Returns what it receives
+/// until the other side closes the connection, in lower case.
+async fn exchange(from: [u8; 4], to: SocketAddr, beginning: &str, header: &str) -> String {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind((from, 0).into()).expect("an address of this machine");
+    let mut stream = socket.connect(to).await.expect("a server listens");
+    let request = format!(
+        "{beginning}GET /api/chartsets HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{header}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.expect("a request is sent");
+    let mut response = Vec::new();
+    // The connection may be reset after what was received.
+    let _ = stream.read_to_end(&mut response).await;
+    String::from_utf8(response).expect("UTF-8").to_lowercase()
 }
 
 /// An nginx in front of an HAProxy, with the example of docs/operations/compose.md. Killed when dropped.
@@ -221,16 +260,9 @@ impl Nginx {
 
     /// The request that a replica received from a client at 127.0.0.2 with this header.
     async fn received(&self, header: &str) -> String {
-        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
-        socket.bind(([127, 0, 0, 2], 0).into()).expect("an address of this machine");
-        let mut stream = socket.connect(self.address).await.expect("nginx listens");
-        let request =
-            format!("GET /api/chartsets HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{header}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.expect("a request is sent");
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.expect("a response");
-        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
-        response.to_lowercase()
+        let response = exchange(OTHER_CLIENT, self.address, "", header).await;
+        assert!(response.starts_with("http/1.1 200 "), "{response}");
+        response
     }
 }
 
@@ -248,17 +280,18 @@ async fn connections_of_clients_and_of_networks_are_limited() {
         let site = Site::start_with(&[(variable, "3")]).await;
         let mut open = Vec::new();
         for expected in [true, true, true, false] {
-            let served = first_byte(site.address).await;
+            let served = first_byte(site.address, "").await;
             assert_eq!(served.is_ok(), expected, "{variable}: connection {}", open.len() + 1);
             open.push(served);
         }
     }
 }
 
-/// Opens a connection that stays open, and waits for a response.
-async fn first_byte(address: SocketAddr) -> std::io::Result<TcpStream> {
+/// Opens a connection that stays open, sends this and a request, and waits for a response.
+async fn first_byte(address: SocketAddr, beginning: &str) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(b"GET /api/chartsets HTTP/1.1\r\nHost: test\r\n\r\n").await?;
+    let request = format!("{beginning}GET /api/chartsets HTTP/1.1\r\nHost: test\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
     stream.read_u8().await?;
     Ok(stream)
 }

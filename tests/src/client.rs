@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame};
 use reqwest::header::HeaderMap;
@@ -17,7 +18,9 @@ use reqwest::{Method, StatusCode};
 pub fn http_client_builder() -> reqwest::ClientBuilder {
     // An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().tls_certs_only([])
+    // Shorter than HEADER_READ_TIMEOUT_MS: a server may close an idle connection just when a request is sent.
+    let idle = Duration::from_secs(5);
+    reqwest::Client::builder().no_proxy().tls_certs_only([]).pool_idle_timeout(idle)
 }
 
 /// Sends requests to one service, over connections that stay open.

@@ -62,7 +62,9 @@ pub(super) fn unavailable(history: &History) -> Vec<(Moment, String)> {
             let is_restarted = history
                 .faults(*last, *end)
                 .any(|fault| fault.scope == Scope::Replica(replica) && fault.name.starts_with("Kill"));
-            let may_be_removed = || may_show_removed(history, request, last.saturating_sub(MAX_AGE), *end);
+            // During the outage it cannot learn of a removal from just before.
+            let known = (*last).min(outage.start).saturating_sub(MAX_AGE);
+            let may_be_removed = || may_show_removed(history, request, known, *end);
             if is_recent && !is_restarted && request.is_cached() && !may_be_removed() {
                 let text = format!("served at {last:.3?}, then {}", describe(exchange));
                 violations.push((*start, text));

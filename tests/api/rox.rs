@@ -64,8 +64,7 @@ async fn replaced_file_has_another_tag() {
     assert_eq!(wrong.code, Some(1));
     assert!(wrong.stderr.contains("it has no chart with these notes"), "{}", wrong.stderr);
 
-    let printed = index.indexer(&["replace-rox", &hash, "--from", &file("a.osu")]);
-    assert!(printed.contains(&format!("purge {path}\n")), "{printed}");
+    index.indexer(&["replace-rox", &hash, "--from", &file("a.osu")]);
     let is_new = async || Some(index.get(&path).await).filter(|response| response.body != first.body);
     let (replaced, _) = within(CHANGE_TIMEOUT, is_new).await;
     let tag = replaced.header("etag").to_owned();

@@ -175,68 +175,6 @@ async fn verify_compares_the_list_with_the_rows() {
     }
 }
 
-/// The URLs of what was removed, and of what showed it (docs/operations/removals.md, "Caches").
-fn urls(base: &str, charts: &[&str], chartsets: &[&str]) -> Vec<String> {
-    let of_chart = |hash: &&str| {
-        ["", "/rox", "/preview"]
-            .map(|end| format!("/api/charts/{hash}{end}"))
-            .into_iter()
-            .chain([format!("/charts/{hash}")])
-            .collect::<Vec<_>>()
-    };
-    let of_chartset =
-        |id: &&str| ["api/chartsets", "go/chartset", "chartsets"].map(|path| format!("/{path}/{id}"));
-    let shared = ["/api/changes?*", "/api/exports/*", "/api/charts/*?include=*", "/api/variants/*"];
-    let shared = shared.map(str::to_owned);
-    let paths = charts.iter().flat_map(of_chart).chain(chartsets.iter().flat_map(of_chartset)).chain(shared);
-    let mut urls: Vec<String> = paths.map(|path| format!("{base}{path}")).collect();
-    urls.sort();
-    urls
-}
-
-#[tokio::test]
-async fn purge_command_gets_the_urls() {
-    let (database, library) = (Database::new().await, Library::new());
-    let chart = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1)).note_hash();
-    let other = library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2)).note_hash();
-    library.osu("alpha/2 two/a.osu", ChartSpec::numbered(1));
-    database.ingest(&library);
-    let [one, two] = ["alpha/1 one", "alpha/2 two"].map(|path| database.chartsets()[path].clone());
-    let purged = library.root().join("../purged");
-    let program = library.root().join("../purge");
-    std::fs::write(&program, format!("#!/bin/sh\ncat > '{}'\n", purged.display())).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let remove = |arguments: &[&str], program: &std::path::Path| {
-        let mut command = indexer_command(database.0.url(), arguments);
-        command.env("PUBLIC_URL", "https://charts.example/").env("PURGE_COMMAND", program);
-        IndexerRun::run(&mut command)
-    };
-    let base = "https://charts.example";
-    for (arguments, charts, chartsets) in [
-        (["remove", "chart", &chart], &[&*chart][..], &[&*one, &*two][..]),
-        (["remove", "chartset", &one], &[&*chart, &*other], &[&*one]),
-        (["remove", "chartset", &one], &[&*chart, &*other], &[&*one]),
-    ] {
-        let printed = remove(&arguments, &program).succeeded();
-        let mut printed: Vec<&str> =
-            printed.lines().skip(1).map(|line| line.strip_prefix("purge ").unwrap()).collect();
-        printed.sort_unstable();
-        assert_eq!(printed, urls(base, charts, chartsets));
-        let received = std::fs::read_to_string(&purged).unwrap();
-        let mut received: Vec<&str> = received.lines().collect();
-        received.sort_unstable();
-        assert_eq!(received, printed);
-    }
-    let failed = remove(&["remove", "chartset", &two], std::path::Path::new("/bin/false"));
-    assert_eq!(failed.code, Some(1));
-    assert!(
-        failed.stderr.contains("the entries are removed, but PURGE_COMMAND /bin/false failed"),
-        "{}",
-        failed.stderr
-    );
-    assert_eq!(database.0.psql("SELECT count(*) FROM chartsets WHERE shown"), "0");
-}
-
 #[tokio::test]
 async fn erased_entries_leave_nothing_but_the_list() {
     let removed = Removed::new().await;

@@ -178,6 +178,24 @@ impl CacheKey {
         if self.kind.depends_on_catalogue() { None } else { Some(&self.name) }
     }
 
+    /// The note hash or the chartset id of the only entity whose changes change the response.
+    #[must_use]
+    pub fn entity_text(&self) -> Option<String> {
+        self.entity().map(|_| {
+            let mut digits = [0; 64];
+            let name = self.short_name();
+            hex::encode(name, &mut digits[..2 * name.len()]).to_owned()
+        })
+    }
+
+    /// The name without the zeros after the id of a chartset.
+    const fn short_name(&self) -> &[u8] {
+        match self.kind {
+            Kind::Detail | Kind::Source => self.name.split_at(8).0,
+            _ => &self.name,
+        }
+    }
+
     /// A byte that spreads the keys evenly.
     pub(crate) const fn spread(&self) -> u8 {
         self.name[7] ^ self.name[31]
@@ -185,10 +203,7 @@ impl CacheKey {
 
     /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`. Extension fields add two digits.
     pub(crate) fn redis_key(&self, prefix: &str) -> String {
-        let name = match self.kind {
-            Kind::Detail | Kind::Source => &self.name[..8],
-            _ => &self.name[..],
-        };
+        let name = self.short_name();
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
         let mut fields = [0; 2];

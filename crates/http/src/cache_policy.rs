@@ -6,7 +6,10 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponseParts, Response, ResponseParts};
 
-/// How long clients and proxies may cache a response.
+use crate::cdn;
+
+/// How long clients and proxies may cache a response. CDNs may keep a file that shows charts for a day only,
+/// unless they are purged.
 ///
 /// A handler adds it to its response. Responses without a policy are `no-store`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,9 @@ impl IntoResponseParts for CachePolicy {
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
         response.headers_mut().insert(CACHE_CONTROL, self.header());
+        if matches!(self, Self::Rox | Self::Export) {
+            cdn::limit_to_a_day(&mut response);
+        }
         Ok(response)
     }
 }

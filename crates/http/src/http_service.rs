@@ -29,7 +29,7 @@ use crate::request_telemetry::RequestTelemetry;
 use crate::routes::{MatchedRoute, RouteTable};
 use crate::{
     AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
-    cache_policy, cors, host_header, html_headers, json_request,
+    cache_policy, cdn, cors, host_header, html_headers, json_request,
 };
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones
@@ -60,6 +60,7 @@ struct PublicListener {
     limits: RequestLimits,
     telemetry: RequestTelemetry,
     error_pages: Option<ErrorPages>,
+    has_tags: bool,
 }
 
 #[derive(Debug)]
@@ -90,8 +91,9 @@ impl HttpService {
     ) -> Self {
         let (telemetry, limits) =
             (RequestTelemetry::public(&routes, sampler, meter), RequestLimits::new(config, meter));
-        let (rate_limiter, error_pages, routes) = routes.into_parts();
-        let shared = PublicListener { routes: RouteTable::new(routes), limits, telemetry, error_pages };
+        let (rate_limiter, error_pages, has_tags, routes) = routes.into_parts();
+        let routes = RouteTable::new(routes);
+        let shared = PublicListener { routes, limits, telemetry, error_pages, has_tags };
         Self::new(Listener::Public { shared: Arc::new(shared), rate_limiter })
     }
 
@@ -184,6 +186,9 @@ impl HttpService {
         }
         html_headers::add(&mut response);
         cache_policy::write_headers(&mut response);
+        if matches!(&self.listener, Listener::Public { shared, .. } if shared.has_tags) {
+            cdn::tag_as_shared(&mut response);
+        }
         response
     }
 

@@ -6,7 +6,7 @@
 //! - [`JsonRequest`]: the extractor of request bodies.
 //! - [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
 //! - [`ErrorPages`]: error responses as HTML.
-//! - [`CachePolicy`]: the `Cache-Control` header, by name.
+//! - [`CachePolicy`]: the `Cache-Control` header, by name. [`CdnHeaders`]: those for a CDN.
 //! - [`HttpRateLimiter`], [`RateLimited`], [`RateLimitCheck`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
@@ -17,6 +17,7 @@
 
 mod acceptor;
 mod cache_policy;
+mod cdn;
 mod config;
 mod connection_metrics;
 mod connection_timer;
@@ -53,6 +54,7 @@ mod text_body;
 mod worker;
 
 pub use cache_policy::CachePolicy;
+pub use cdn::{CdnConfig, CdnHeaders};
 pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{AllowedMethods, ApiError, Overload, Problem, Resource};

@@ -7,7 +7,9 @@ use chart_index_cache::{Cache, CacheKey, CachedResponse, FillError, Filled, Memo
 use chart_index_domain::ReadError;
 
 use crate::text_body::compressed;
-use crate::{ApiError, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders, TextBody};
+use crate::{
+    ApiError, CdnConfig, CdnHeaders, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders, TextBody,
+};
 
 /// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through
 /// it.
@@ -15,6 +17,7 @@ use crate::{ApiError, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders,
 pub struct ResponseCache {
     rate_limiter: HttpRateLimiter,
     cache: Arc<Cache>,
+    cdn: CdnConfig,
 }
 
 impl ResponseCache {
@@ -22,7 +25,24 @@ impl ResponseCache {
     /// and a read share one round trip.
     #[must_use]
     pub const fn new(rate_limiter: HttpRateLimiter, cache: Arc<Cache>) -> Self {
-        Self { rate_limiter, cache }
+        Self { rate_limiter, cache, cdn: CdnConfig { cdn_max_age_seconds: None } }
+    }
+
+    /// Adds headers for a CDN to responses.
+    #[must_use]
+    pub fn with_cdn(self, cdn: CdnConfig) -> Self {
+        Self { cdn, ..self }
+    }
+
+    /// The headers for a CDN of the response with this key, which was just read; none if it depends on more
+    /// than one chart or chartset.
+    #[must_use]
+    pub fn cdn_headers(&self, key: &CacheKey) -> CdnHeaders {
+        if self.cdn.cdn_max_age_seconds.is_none() {
+            return CdnHeaders::default();
+        }
+        let headers = |tag: String| self.cdn.headers(&tag, self.cache.is_current(key));
+        key.entity_text().map(headers).unwrap_or_default()
     }
 
     /// The rate limiter, for [`Routes::new`](crate::Routes::new).

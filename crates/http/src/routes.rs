@@ -10,7 +10,7 @@ use tower::Service;
 
 use crate::method_label::MethodLabel;
 use crate::rate_limit::RateLimiting;
-use crate::{AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, Resource};
+use crate::{AllowedMethods, ApiError, CdnConfig, ErrorPages, HttpRateLimiter, Resource};
 
 /// Routes of the public API, each with the rate limit of its group.
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct Routes<S = ()> {
     all: Vec<Route<S>>,
     rate_limiter: HttpRateLimiter,
     error_pages: Option<ErrorPages>,
+    has_tags: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// No routes. Requests will be counted by this limiter.
     #[must_use]
     pub fn new(rate_limiter: &HttpRateLimiter) -> Self {
-        Self { all: Vec::new(), rate_limiter: rate_limiter.clone(), error_pages: None }
+        Self { all: Vec::new(), rate_limiter: rate_limiter.clone(), error_pages: None, has_tags: false }
     }
 
     /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics
@@ -91,6 +92,13 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
+    /// Adds a tag for a purged CDN to responses that have none from [`CdnHeaders`](crate::CdnHeaders).
+    #[must_use]
+    pub fn with_tags(mut self, cdn: CdnConfig) -> Self {
+        self.has_tags = cdn.cdn_max_age_seconds.is_some();
+        self
+    }
+
     /// The template of each route, in the order in which they were added.
     pub fn templates(&self) -> impl Iterator<Item = &'static str> {
         self.all.iter().map(|route| route.template)
@@ -101,6 +109,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     pub fn merge(mut self, other: Self) -> Self {
         self.all.extend(other.all);
         self.error_pages = self.error_pages.or(other.error_pages);
+        self.has_tags |= other.has_tags;
         self
     }
 
@@ -118,6 +127,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
             all: self.all.into_iter().map(with_state).collect(),
             rate_limiter: self.rate_limiter,
             error_pages: self.error_pages,
+            has_tags: self.has_tags,
         }
     }
 }
@@ -133,8 +143,8 @@ impl Routes {
     }
 
     /// The parts that [`HttpService`](crate::HttpService) is made of.
-    pub(crate) fn into_parts(self) -> (HttpRateLimiter, Option<ErrorPages>, Vec<Route>) {
-        (self.rate_limiter, self.error_pages, self.all)
+    pub(crate) fn into_parts(self) -> (HttpRateLimiter, Option<ErrorPages>, bool, Vec<Route>) {
+        (self.rate_limiter, self.error_pages, self.has_tags, self.all)
     }
 }
 

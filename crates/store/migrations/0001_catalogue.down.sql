@@ -1,5 +1,5 @@
 -- Deletes all data. The extension pg_trgm stays: it may be older than the schema, and holds no data.
-DROP TABLE chart_aliases, text_folding, hash_filters, mirror_replacements, mirror_unconfirmed, mirror, change_feed_gaps, change_feed,
+DROP TABLE chart_aliases, text_folding, cdn_purges, hash_filters, mirror_replacements, mirror_unconfirmed, mirror, change_feed_gaps, change_feed,
     catalogue_changes, pending_changes, ingest_fingerprints, chartset_checks, shown_charts, shown_chartsets,
     chart_analysis, removals,
     chartset_charts, chartsets, chart_previews, rox_files, charts;

@@ -595,6 +595,15 @@ CREATE TABLE mirror_replacements (
     digest bytea NOT NULL CHECK (octet_length(digest) = 32)
 );
 
+-- CDN (docs/operations/cdn.md) ---------------------------------------------------------------------------------
+
+-- The position in the change feed up to which a CDN is purged, as in change_feed.
+CREATE TABLE cdn_purges (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    sequence bigint NOT NULL,
+    origin   bigint NOT NULL
+);
+
 -- Hash filters (docs/api.md, "Hash filter") -------------------------------------------------------------------
 
 -- A filter contains every chart that was known at its sequence of the change feed. `chart-indexer` builds them

@@ -29,6 +29,7 @@ mod arguments;
 mod backfill;
 mod catalogue_poll;
 mod catalogue_watch;
+mod cdn_purges;
 mod change_feed;
 mod change_feed_check;
 mod change_feed_pages;

@@ -29,16 +29,6 @@ pub struct Removal {
     pub erased: bool,
 }
 
-/// These charts and chartsets, the chartsets that contain these charts, and the charts of these chartsets.
-macro_rules! related {
-    () => {
-        "SELECT entity FROM unnest($1::bytea[]) AS entity
-         UNION SELECT decode(chartset_id, 'hex') FROM chartset_charts WHERE chart_hash = ANY($1)
-         UNION SELECT member.chart_hash FROM unnest($1::bytea[]) AS entity
-               JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')"
-    };
-}
-
 /// The result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalOutcome {
@@ -98,18 +88,6 @@ impl Store {
                     Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason, erased })
                 })
                 .collect()
-        })
-        .await
-    }
-
-    /// Returns these charts and chartsets, the chartsets that contain these charts, and the charts of these
-    /// chartsets: what responses about their removal show. Each is returned once.
-    pub async fn with_related(&self, entities: &[Entity]) -> Result<Vec<Entity>, StoreError> {
-        let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
-        self.run_once("read related entries", |mut connection| async move {
-            let related = sqlx::query_scalar(concat!(related!(), " ORDER BY entity")).bind(bytes);
-            let rows: Vec<Vec<u8>> = related.fetch_all(&mut *connection).await?;
-            rows.iter().map(|entity| parse_entity(entity)).collect()
         })
         .await
     }
@@ -194,12 +172,16 @@ impl Store {
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, entities).await?;
         if is_removal {
+            // With the chartsets that contain these charts, and the charts of these chartsets.
+            let record = sqlx::query(
+                "INSERT INTO pending_changes (entity, is_removal) SELECT entity, true FROM (
+                     SELECT entity FROM unnest($1::bytea[]) AS entity
+                     UNION SELECT decode(chartset_id, 'hex') FROM chartset_charts WHERE chart_hash = ANY($1)
+                     UNION SELECT member.chart_hash FROM unnest($1::bytea[]) AS entity
+                           JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')
+                 ) AS related",
+            );
             let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
-            let record = sqlx::query(concat!(
-                "INSERT INTO pending_changes (entity, is_removal) SELECT entity, true FROM (",
-                related!(),
-                ") AS related"
-            ));
             record.bind(bytes).execute(&mut *transaction).await?;
         }
         erase(&mut transaction, entities).await?;

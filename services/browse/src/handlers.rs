@@ -92,7 +92,8 @@ pub(crate) async fn detail(
     let store = state.store.clone();
     let body = state.cache.read_text(check, key, &headers, move || read_detail(store, id, include)).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
-    Ok(body.into_response(&headers, CachePolicy::Listing, MediaType::Json))
+    let response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
+    Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
 async fn read_detail(store: Store, id: ChartsetId, include: Include) -> Result<CachedResponse, ReadError> {
@@ -118,7 +119,7 @@ pub(crate) async fn redirect(
     let cached = state.cache.read(check, key, move || read_source(store, id)).await?;
     let source = cached_source(&cached).ok_or(ApiError::NotFound(Resource::SourcePage))?;
     let location = [(LOCATION, state.source_pages.page_of(&source))];
-    Ok((StatusCode::FOUND, CachePolicy::Redirect, location).into_response())
+    Ok((StatusCode::FOUND, CachePolicy::Redirect, state.cache.cdn_headers(&key), location).into_response())
 }
 
 /// Caches the source as `<kind>/<ref>`. The address of its page is a setting of each replica.

@@ -175,17 +175,16 @@ pub(crate) enum Command {
     /// Replace the ROX file of a chart with that of another file with the same notes
     ///
     /// The first file that was ingested with a note hash determines its ROX file, preview and BPM, also if its
-    /// metadata or timing is wrong. Prints the URLs that caches in front of the index may still have.
+    /// metadata or timing is wrong.
     ReplaceRox {
         /// Note hash of the chart
         hash: NoteHash,
         /// A chart file (.osu, .qua, .sm, .ssc) or a ROX file
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
-        #[command(flatten)]
-        purge: PurgeArguments,
     },
-    /// Number changes, update all Meilisearch nodes and build the hash filter, for as long as it runs
+    /// Number changes, update all Meilisearch nodes, purge a CDN and build the hash filter, for as long as it
+    /// runs
     ///
     /// Run one permanently, with or without Meilisearch nodes. It numbers all changes that have no number yet,
     /// such as those of a command that was killed. It creates the index of a node that has none. Nodes are
@@ -193,6 +192,8 @@ pub(crate) enum Command {
     Follow {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
+        #[command(flatten)]
+        purge: PurgeArguments,
         #[command(flatten)]
         metrics: MetricsArguments,
     },
@@ -206,6 +207,8 @@ pub(crate) enum Command {
         /// Deprecated, use `chart-indexer follow`, which does the same
         #[arg(long)]
         follow: bool,
+        #[command(flatten)]
+        purge: PurgeArguments,
         #[command(flatten)]
         metrics: MetricsArguments,
     },
@@ -312,8 +315,6 @@ pub(crate) struct RemoveArguments {
     /// ingest after `restore` brings it back
     #[arg(long, global = true)]
     pub(crate) erase: bool,
-    #[command(flatten)]
-    pub(crate) purge: PurgeArguments,
     #[command(subcommand)]
     pub(crate) entry: Option<Entry>,
 }

@@ -1,5 +1,5 @@
-//! `chart-indexer follow`: numbers changes, applies them to the search nodes, and builds the hash filter, for
-//! as long as it runs.
+//! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, and builds the hash
+//! filter, for as long as it runs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::metrics::BacklogGauges;
 use crate::metrics_listener::Readiness;
+use crate::purge::{self, Purger};
 use crate::search::{Follower, NodePosition};
 use crate::{change_feed, filter};
 
@@ -29,6 +30,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) async fn follow(
     store: &Store,
     writers: Vec<IndexWriter>,
+    purger: Option<Purger>,
     sampler: Sampler,
     readiness: Readiness,
 ) -> Result<()> {
@@ -39,6 +41,9 @@ pub(crate) async fn follow(
     tasks.spawn(change_feed::follow(store.clone(), last_number));
     tasks.spawn(filter::follow(store.clone()));
     tasks.spawn(observe(store.clone(), positions, readiness));
+    if let Some(purger) = purger {
+        tasks.spawn(purge::follow(store.clone(), purger, numbers.clone()));
+    }
     for follower in followers {
         tasks.spawn(follower.follow(numbers.clone()));
     }

@@ -41,6 +41,7 @@ use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
 use crate::metrics_listener::Readiness;
 use crate::mirror::MirrorOptions;
+use crate::purge::Purger;
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -121,13 +122,12 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         }
         Command::Remove(arguments) => removal::remove(&store()?, arguments).await?,
         Command::Removals { command: RemovalsCommand::Export } => removal::export(&store()?).await?,
-        Command::ReplaceRox { hash, from, purge } => {
-            replace_rox::replace_rox(&store()?, hash, &from, &purge).await?;
-        }
+        Command::ReplaceRox { hash, from } => replace_rox::replace_rox(&store()?, hash, &from).await?,
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
-        Command::Follow { meilisearch, .. } | Command::Sync { meilisearch, follow: true, .. } => {
-            let (store, writers) = (store()?, search::writers(&meilisearch)?);
-            let work = follow::follow(&store, writers, sampler, readiness);
+        Command::Follow { meilisearch, purge, .. }
+        | Command::Sync { meilisearch, purge, follow: true, .. } => {
+            let (store, writers, purger) = (store()?, search::writers(&meilisearch)?, Purger::new(purge)?);
+            let work = follow::follow(&store, writers, purger, sampler, readiness);
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
         Command::Sync { meilisearch, follow: false, .. } => {

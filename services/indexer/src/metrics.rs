@@ -187,6 +187,15 @@ impl BacklogGauges {
         )
     }
 
+    /// The changes that are not purged from the CDN.
+    pub(crate) fn of_purges(meter: &Meter) -> Arc<Self> {
+        Self::new(
+            meter,
+            ("chart_index.purge.pending_tags", "Tags of changes that are not purged from the CDN"),
+            ("chart_index.purge.lag", "Time since the oldest of these changes was read; 0 without one"),
+        )
+    }
+
     fn new(
         meter: &Meter,
         (count_name, count_description): (&'static str, &'static str),

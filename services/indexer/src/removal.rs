@@ -41,9 +41,9 @@ enum ListEntry {
 /// Removes an entry, or those of a list.
 ///
 /// # Errors
-/// The list is not valid, and nothing was removed; the store failed; or the program that purges caches did.
+/// The list is not valid, and nothing was removed; or the store failed.
 pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<()> {
-    let RemoveArguments { from, reason, erase, purge, entry } = arguments;
+    let RemoveArguments { from, reason, erase, entry } = arguments;
     let mut removals = match (&from, entry) {
         (_, Some(entry)) => {
             vec![Removal { entity: entity(entry), removed_at_ms: now_ms(), reason, erased: erase }]
@@ -54,8 +54,6 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
     for removal in &mut removals {
         removal.erased |= erase;
     }
-    let entities: Vec<Entity> = removals.iter().map(|removal| removal.entity).collect();
-    let shown = store.with_related(&entities).await?;
     let mut outcomes = Vec::with_capacity(removals.len());
     for batch in removals.chunks(BATCH) {
         outcomes.append(&mut store.remove(batch, now_ms()).await?);
@@ -73,8 +71,7 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
             },
         ),
         _ => print_summary(&outcomes),
-    }?;
-    purge.purge(&shown)
+    }
 }
 
 /// Prints the list of removals.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::decode;
-use chart_index_domain::{ChartDraft, Entity, NoteHash};
+use chart_index_domain::{ChartDraft, NoteHash};
 use chart_index_store::Store;
 
 use crate::change_feed;
@@ -13,27 +13,19 @@ use crate::clock::now_ms;
 use crate::import::draft_of_rox;
 use crate::input_files::read_file;
 use crate::library::chart_format;
-use crate::purge::PurgeArguments;
 
-/// Replaces the ROX file of a chart with that of a file with the same notes, and prints the URLs to purge.
+/// Replaces the ROX file of a chart with that of a file with the same notes.
 ///
 /// # Errors
-/// The file has no such chart, the chart is not stored, the store failed, or the program that purges caches
-/// did.
-pub(crate) async fn replace_rox(
-    store: &Store,
-    hash: NoteHash,
-    file: &Path,
-    purge: &PurgeArguments,
-) -> Result<()> {
+/// The file has no such chart, the chart is not stored, or the store failed.
+pub(crate) async fn replace_rox(store: &Store, hash: NoteHash, file: &Path) -> Result<()> {
     let name = file.display();
     let draft =
         read_chart(hash, file).with_context(|| format!("{name} cannot replace the file of chart {hash}"))?;
-    let shown = store.with_related(&[Entity::Chart(hash)]).await?;
     ensure!(store.replace_rox(&draft, Some(now_ms())).await?, "chart {hash} is not in the index");
     change_feed::assign(store).await?;
     writeln!(std::io::stdout(), "chart {hash} has the ROX file of {name}")?;
-    purge.purge(&shown)
+    Ok(())
 }
 
 /// Reads the chart from a chart file or a ROX file.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::openapi::Conditional;
@@ -35,26 +35,28 @@ pub(crate) async fn chart(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let include = query.include;
-    let cached = if include.variants {
+    let (key, cached) = if include.variants {
         let request = VariantRequest { hash: Some(hash), variant: query.variant };
         let fill = {
             let state = Arc::clone(&state);
             async move || variants::response(&request, include, variants::find(&state, request).await?)
         };
-        state.cache.read_text(check, variants::lookup_key(&request, include), &headers, fill).await?
+        let key = variants::lookup_key(&request, include);
+        (key, state.cache.read_text(check, key, &headers, fill).await?)
     } else {
         let fill = {
             let state = Arc::clone(&state);
             async move || read_chart(&state.store, hash, include).await
         };
         let key = CacheKey::lookup(hash).with_fields(include.fields());
-        state.cache.read_text(check, key, &headers, fill).await?
+        (key, state.cache.read_text(check, key, &headers, fill).await?)
     };
     let body = match cached {
         Some(known) => known,
         None => TextBody::json(&LookupBody::new(hash, None))?,
     };
-    Ok(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
+    let response = body.into_response(&headers, CachePolicy::Lookup, MediaType::Json);
+    Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
 async fn read_chart(store: &Store, hash: NoteHash, include: Include) -> Result<CachedResponse, ReadError> {
@@ -87,16 +89,19 @@ pub(crate) async fn rox(
         let state = Arc::clone(&state);
         async move || read_rox(&state.store, hash).await
     };
-    let cached = state.cache.read(check, CacheKey::rox(hash), fill).await?;
+    let key = CacheKey::rox(hash);
+    let cached = state.cache.read(check, key, fill).await?;
     let CachedResponse::Found(rox) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
     let tag = match &*rox.plain().tag {
         "" => EntityTag::from(hash),
         tag => tag.parse().map_err(|error| ApiError::Internal(Box::new(error)))?,
     };
-    if headers.matches(&tag) {
-        return Ok(not_modified(&tag, CachePolicy::Rox));
-    }
-    Ok(rox_response(hash, &tag, rox.plain().bytes.clone()))
+    let response = if headers.matches(&tag) {
+        not_modified(&tag, CachePolicy::Rox)
+    } else {
+        rox_response(hash, &tag, rox.plain().bytes.clone())
+    };
+    Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
 /// Caches the file without a tag, which is the hash, or with that of its content if it replaces another file.
@@ -128,9 +133,11 @@ pub(crate) async fn preview(
         let state = Arc::clone(&state);
         async move || read_preview(&state.store, hash).await
     };
-    let preview = state.cache.read_text(check, CacheKey::preview(hash), &headers, fill).await?;
+    let key = CacheKey::preview(hash);
+    let preview = state.cache.read_text(check, key, &headers, fill).await?;
     let preview = preview.ok_or(ApiError::NotFound(Resource::Preview))?;
-    Ok(preview.into_response(&headers, CachePolicy::Rox, MediaType::Json))
+    let response = preview.into_response(&headers, CachePolicy::Rox, MediaType::Json);
+    Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
 async fn read_preview(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {

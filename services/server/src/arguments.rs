@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chart_index_cli::parse_milliseconds;
-use chart_index_http::{RequestLimitConfig, ServerConfig};
+use chart_index_http::{CdnConfig, RequestLimitConfig, ServerConfig};
 use chart_index_ratelimit::{Limits, TrustedProxies};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
@@ -104,6 +104,9 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten, next_help_heading = "Request limits")]
     pub(crate) request_limits: RequestLimitConfig,
+
+    #[command(flatten, next_help_heading = "CDN")]
+    pub(crate) cdn: CdnConfig,
 
     #[command(flatten, next_help_heading = "Connections")]
     pub(crate) server: ServerConfig,

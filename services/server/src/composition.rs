@@ -179,7 +179,7 @@ fn connect_cache(
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
     let limiter = Limiter::new(config, connections.main);
     let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
-    Ok(ResponseCache::new(rate_limiter, cache))
+    Ok(ResponseCache::new(rate_limiter, cache).with_cdn(arguments.cdn))
 }
 
 fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> CacheConfig {
@@ -242,7 +242,7 @@ fn routes(
     store: &Store,
     cache: &ResponseCache,
 ) -> Routes {
-    let mut routes = Routes::new(cache.rate_limiter());
+    let mut routes = Routes::new(cache.rate_limiter()).with_tags(arguments.cdn);
     if arguments.services.contains(&Service::Lookup) {
         let state = LookupState { store: store.clone(), cache: cache.clone(), background: Handle::current() };
         routes = routes.merge(chart_index_lookup::routes(state));

@@ -205,8 +205,8 @@ const LOCALHOST: [u8; 4] = [127, 0, 0, 1];
 /// Another address of this machine.
 const OTHER_CLIENT: [u8; 4] = [127, 0, 0, 2];
 
-/// Connects from an address of this machine, and sends this and a request with a header. Returns what it receives
-/// until the other side closes the connection, in lower case.
+/// Connects from an address of this machine, and sends this and a request with a header. Returns what it
+/// receives until the other side closes the connection, in lower case.
 async fn exchange(from: [u8; 4], to: SocketAddr, beginning: &str, header: &str) -> String {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind((from, 0).into()).expect("an address of this machine");

@@ -61,6 +61,12 @@ impl Loaded {
         let mut targets = vec![("chart-index", service.private_address())];
         let mut follow = indexer_command(postgres.url(), &["follow"]);
         follow.envs(node.map(|node| ("MEILISEARCH_URL", node)));
+        // Of a CDN that refuses to purge what has changed.
+        follow.env("PURGE_URL", format!("http://{}/purge", service.address()));
+        TestDatabase::psql_on(
+            postgres.url(),
+            "INSERT INTO cdn_purges (sequence, origin) SELECT 0, origin FROM change_feed",
+        );
         let copy = TestDatabase::create_on(postgres.url());
         indexer(copy.url(), &["migrate"]).succeeded();
         let mirror = indexer_command(copy.url(), &["mirror", &format!("http://{}", service.address())]);

@@ -22,6 +22,7 @@ use crate::fill_limits::FillLimits;
 use crate::freshness::{FRESH_IF_UNKNOWN, Freshness, FreshnessRules, Timestamps};
 use crate::memory_tier::MemoryTier;
 use crate::metrics::{CacheMetrics, Read};
+use crate::recent_changes::Currency;
 use crate::redis_record::Record;
 use crate::redis_tier::RedisTier;
 use crate::single_flight::{Shard, SingleFlight};
@@ -296,6 +297,15 @@ impl Cache {
         let (timestamps, now) = (self.memory.timestamps(key)?, self.clock.now());
         let must_revalidate = self.rules.freshness(key, timestamps, now) == Freshness::MustRevalidate;
         must_revalidate.then(|| now.since(timestamps.read_at_ms))
+    }
+
+    /// Whether the response in memory is shown to be current: nothing that it depends on has changed, as far as
+    /// the catalogue was polled, which was a few seconds ago.
+    #[must_use]
+    pub fn is_current(&self, key: &CacheKey) -> bool {
+        self.memory.timestamps(key).is_some_and(|timestamps| {
+            self.rules.changes.currency(key, timestamps.version, self.clock.now()) == Currency::Current
+        })
     }
 
     /// The response in memory to serve if a read of the store fails, however stale.

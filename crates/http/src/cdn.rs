@@ -1,0 +1,156 @@
+//! Headers for a CDN in front (docs/operations/cdn.md): how long it may keep a response (RFC 9213), and the
+//! tags by which `chart-indexer follow` purges it.
+
+use std::convert::Infallible;
+use std::num::NonZeroU32;
+
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponseParts, Response, ResponseParts};
+use clap::Args;
+
+/// RFC 9213, section 3.1.
+const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+/// The tags of a response, for Fastly and Varnish.
+const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
+/// The same, for Cloudflare.
+const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
+
+/// The tag of a response that may show any chart or chartset.
+const SHARED: &str = "shared";
+
+/// For a response whose removal from a CDN nobody asks for: a day.
+const UNPURGED: HeaderValue = HeaderValue::from_static("max-age=86400");
+/// For a response that cannot be shown to be current: what has changed may have been purged before: a minute.
+const NOT_CURRENT: HeaderValue = HeaderValue::from_static("max-age=60");
+
+/// The settings of a CDN that is purged.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct CdnConfig {
+    /// Time for which a CDN that `chart-indexer follow` purges may keep charts and chartsets, in seconds.
+    /// Responses have tags then. Without it a CDN may keep ROX files for a day
+    #[arg(long, env = "CDN_MAX_AGE_SECONDS", value_name = "SECONDS")]
+    pub cdn_max_age_seconds: Option<NonZeroU32>,
+}
+
+impl CdnConfig {
+    /// The headers of a response about one chart or chartset, which is its tag. It is current if no change that
+    /// was purged is missing.
+    pub(crate) fn headers(self, tag: &str, is_current: bool) -> CdnHeaders {
+        let headers = self.cdn_max_age_seconds.and_then(|seconds| {
+            let max_age =
+                if is_current { format!("max-age={seconds}").try_into().ok()? } else { NOT_CURRENT };
+            Some((Tags::new(tag)?, max_age))
+        });
+        CdnHeaders(headers)
+    }
+}
+
+/// The headers of a response about one chart or chartset; none without a CDN that is purged.
+#[derive(Debug, Clone, Default)]
+pub struct CdnHeaders(Option<(Tags, HeaderValue)>);
+
+impl IntoResponseParts for CdnHeaders {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
+        if let Some((tags, max_age)) = self.0 {
+            tags.insert_into(response.headers_mut());
+            response.headers_mut().insert(CDN_CACHE_CONTROL, max_age);
+        }
+        Ok(response)
+    }
+}
+
+/// The tags of a response: `all`, and another one.
+#[derive(Debug, Clone)]
+struct Tags {
+    surrogate_key: HeaderValue,
+    cache_tag: HeaderValue,
+}
+
+impl Tags {
+    fn new(tag: &str) -> Option<Self> {
+        let surrogate_key = HeaderValue::try_from(format!("all {tag}")).ok()?;
+        let cache_tag = HeaderValue::try_from(format!("all,{tag}")).ok()?;
+        Some(Self { surrogate_key, cache_tag })
+    }
+
+    fn insert_into(self, headers: &mut HeaderMap) {
+        headers.insert(SURROGATE_KEY, self.surrogate_key);
+        headers.insert(CACHE_TAG, self.cache_tag);
+    }
+}
+
+/// Adds the header of a file that clients may keep for a year, but shows what may be removed.
+pub(crate) fn limit_to_a_day(response: &mut ResponseParts) {
+    response.headers_mut().insert(CDN_CACHE_CONTROL, UNPURGED);
+}
+
+/// Adds the tags of a response that may show anything, unless it has some.
+pub(crate) fn tag_as_shared<B>(response: &mut Response<B>) {
+    let headers = response.headers_mut();
+    let is_cacheable = headers.get(CACHE_CONTROL).is_some_and(|value| value != "no-store");
+    if is_cacheable
+        && !headers.contains_key(SURROGATE_KEY)
+        && let Some(tags) = Tags::new(SHARED)
+    {
+        tags.insert_into(headers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+
+    use super::*;
+    use crate::CachePolicy;
+
+    fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
+        response.headers().get(name).map(|value| value.to_str().unwrap())
+    }
+
+    #[test]
+    fn without_a_purged_cdn_files_are_kept_for_a_day() {
+        for (policy, expected) in [
+            (CachePolicy::Rox, Some("max-age=86400")),
+            (CachePolicy::Export, Some("max-age=86400")),
+            (CachePolicy::Lookup, None),
+            (CachePolicy::Asset, None),
+            (CachePolicy::HashFilter, None),
+        ] {
+            let headers = CdnConfig::default().headers("ab", true);
+            let response = (headers, (policy, "body").into_response()).into_response();
+            assert_eq!(header(&response, &CDN_CACHE_CONTROL), expected, "{policy:?}");
+            assert_eq!(header(&response, &SURROGATE_KEY), None, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn purged_responses_are_kept_while_they_are_current() {
+        let config = CdnConfig { cdn_max_age_seconds: NonZeroU32::new(604_800) };
+        for policy in [CachePolicy::Rox, CachePolicy::Lookup] {
+            for (is_current, expected) in [(true, "max-age=604800"), (false, "max-age=60")] {
+                let response = (policy, "body").into_response();
+                let mut response = (config.headers("ab", is_current), response).into_response();
+                tag_as_shared(&mut response);
+                assert_eq!(header(&response, &CDN_CACHE_CONTROL), Some(expected));
+                assert_eq!(header(&response, &SURROGATE_KEY), Some("all ab"));
+                assert_eq!(header(&response, &CACHE_TAG), Some("all,ab"));
+            }
+        }
+    }
+
+    #[test]
+    fn other_responses_that_may_be_kept_are_shared() {
+        for (policy, expected) in [
+            (CachePolicy::Listing, Some("all shared")),
+            (CachePolicy::Rox, Some("all shared")),
+            (CachePolicy::NoStore, None),
+        ] {
+            let mut response = (policy, "body").into_response();
+            tag_as_shared(&mut response);
+            assert_eq!(header(&response, &SURROGATE_KEY), expected, "{policy:?}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A CDN in front of a replica: what it keeps, and what `chart-indexer follow` purges. Varnish is the CDN.
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test panics if its set-up fails, and prints what it measured"
+)]
+
+mod varnish;
+
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{
+    ChartSpec, Client, Library, Proxy, Response, Service, ServiceOptions, TestDatabase, TestRedis, indexer,
+    indexer_command, within,
+};
+use tokio::task::JoinSet;
+
+use self::varnish::Varnish;
+
+/// Maximum time until a removal is in force at the edge (docs/operations/cdn.md).
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
+/// Maximum time until something happens that has no promised time.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The time after which all purges of a change are done.
+const PURGED_AFTER: Duration = Duration::from_secs(8);
+/// The number of clients of a load.
+const CLIENTS: u64 = 8;
+
+/// A replica with a catalogue, Varnish in front of it, and `chart-indexer follow`, which purges through a
+/// proxy.
+struct Site {
+    database: TestDatabase,
+    _redis: TestRedis,
+    _service: Service,
+    varnish: Varnish,
+    edge: Client,
+    /// Between `follow` and Varnish.
+    purges: Proxy,
+    follow: Child,
+    hashes: Vec<String>,
+}
+
+impl Site {
+    /// A site with charts, each in a chartset of its own.
+    async fn start(charts: u32) -> Self {
+        let (database, redis, library) = (TestDatabase::create().await, TestRedis::create(), Library::new());
+        let write = |number| library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
+        let hashes = (1..=charts).map(|number| write(number).note_hash()).collect();
+        for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
+            indexer(database.url(), arguments).succeeded();
+        }
+        let variables = [
+            ("REDIS_URL", redis.url()),
+            ("CDN_MAX_AGE_SECONDS", "2592000"),
+            ("RATE_LIMIT_LOOKUP", "1000000"),
+            ("RATE_LIMIT_ROX", "1000000"),
+            ("RATE_LIMIT_LIST", "1000000"),
+        ];
+        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+        let service = Service::start_with(database.url(), &options);
+        let varnish = Varnish::start(service.address()).await;
+        let purges = Proxy::start(&format!("http://@{}/purge", varnish.address)).await;
+        let follow = indexer_command(database.url(), &["follow"])
+            .env("PURGE_URL", purges.url().replace('@', ""))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("chart-indexer starts");
+        // It purges what has changed since.
+        let has_position = async || (database.psql("SELECT count(*) FROM cdn_purges") == "1").then_some(());
+        within(TIMEOUT, has_position).await;
+        let edge = Client::new(varnish.address);
+        Self { database, _redis: redis, _service: service, varnish, edge, purges, follow, hashes }
+    }
+
+    fn remove(&self, number: usize) {
+        indexer(self.database.url(), &["remove", "chart", &self.hashes[number]]).succeeded();
+    }
+
+    /// Whether the edge has the chart in none of its responses.
+    async fn is_removed(&self, number: usize) -> bool {
+        let hash = &self.hashes[number];
+        let lookup = self.edge.get(&format!("/api/charts/{hash}")).await.json();
+        let rox = self.edge.get(&format!("/api/charts/{hash}/rox")).await.status;
+        let list = self.edge.get(&format!("/api/chartsets?set={}", number + 1)).await.json();
+        lookup["status"] == "unknown" && rox == 404 && list["total"] == 0
+    }
+
+    /// Requests the charts until the edge has the lookups of all of them.
+    async fn fill(&self) {
+        for hash in &self.hashes {
+            assert_eq!(self.edge.get(&format!("/api/charts/{hash}")).await.status, 200);
+            assert_eq!(self.edge.get(&format!("/api/charts/{hash}/rox")).await.status, 200);
+        }
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.follow.kill();
+        let _ = self.follow.wait();
+    }
+}
+
+/// Whether the edge had the response: `X-Varnish` then has the id of the earlier request as well.
+fn is_hit(response: &Response) -> bool {
+    response.header("x-varnish").contains(' ')
+}
+
+#[tokio::test]
+async fn edge_keeps_what_is_current_and_hides_its_headers() {
+    let site = Site::start(3).await;
+    let paths = ["", "/rox", "/preview"].map(|suffix| format!("/api/charts/{}{suffix}", site.hashes[0]));
+    for path in &paths {
+        let responses = [site.edge.get(path).await, site.edge.get(path).await];
+        assert_eq!(responses.each_ref().map(is_hit), [false, true], "{path}");
+        for response in &responses {
+            for name in ["surrogate-key", "cache-tag", "cdn-cache-control", "xkey"] {
+                assert!(!response.headers.contains_key(name), "{path}: {name}");
+            }
+        }
+    }
+    // Only the tags of what has changed are purged: those of the second chart and of its chartset.
+    site.fill().await;
+    indexer(site.database.url(), &["remove", "chart", &site.hashes[1]]).succeeded();
+    within(REMOVED_WITHIN, async || site.is_removed(1).await.then_some(())).await;
+    tokio::time::sleep(PURGED_AFTER).await;
+    for number in [0, 2] {
+        for suffix in ["", "/rox"] {
+            let path = format!("/api/charts/{}{suffix}", site.hashes[number]);
+            assert!(is_hit(&site.edge.get(&path).await), "{path}");
+        }
+    }
+    // The entry is added again, and the lookup that says `unknown` is purged.
+    indexer(site.database.url(), &["restore", "chart", &site.hashes[1]]).succeeded();
+    within(TIMEOUT, async || (!site.is_removed(1).await).then_some(())).await;
+}
+
+#[tokio::test]
+async fn purges_that_fail_are_repeated() {
+    let mut site = Site::start(4).await;
+    site.fill().await;
+    site.purges.cut().await;
+    for number in [0, 1] {
+        site.remove(number);
+    }
+    tokio::time::sleep(REMOVED_WITHIN).await;
+    let hash = &site.hashes[0];
+    assert!(is_hit(&site.edge.get(&format!("/api/charts/{hash}/rox")).await), "nothing has purged it");
+    site.purges.listen().await;
+    for number in [0, 1] {
+        within(TIMEOUT, async || site.is_removed(number).await.then_some(())).await;
+    }
+    // A `follow` that was killed continues.
+    site.purges.cut().await;
+    site.remove(2);
+    let _ = site.follow.kill();
+    let _ = site.follow.wait();
+    site.purges.listen().await;
+    site.follow = indexer_command(site.database.url(), &["follow"])
+        .env("PURGE_URL", site.purges.url().replace('@', ""))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("chart-indexer starts");
+    within(TIMEOUT, async || site.is_removed(2).await.then_some(())).await;
+}
+
+#[tokio::test]
+async fn removals_are_in_force_at_the_edge_under_load() {
+    removals_under_load(60, 5, 20_000, 950).await;
+}
+
+#[tokio::test]
+#[ignore = "takes 15 minutes: make test-full"]
+async fn long_removals_are_in_force_at_the_edge_under_load() {
+    removals_under_load(20_000, 200, 1_000_000, 950).await;
+}
+
+/// Removes charts, one after the other, while clients request charts as they are popular: the one with rank n
+/// with a probability proportional to 1/n. At least `min_hits` of 1,000 requests are hits.
+async fn removals_under_load(charts: u32, removals: usize, requests: u64, min_hits: u64) {
+    let site = Site::start(charts).await;
+    let ended = Arc::new(AtomicBool::new(false));
+    let hashes = Arc::new(site.hashes.clone());
+    let mut clients = JoinSet::new();
+    for seed in 0..CLIENTS {
+        let (ended, hashes, client) =
+            (Arc::clone(&ended), Arc::clone(&hashes), Client::new(site.varnish.address));
+        clients.spawn(async move {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let count = f64::from(charts);
+            let mut sent = 0;
+            while sent < requests / CLIENTS || !ended.load(Ordering::Relaxed) {
+                let rank = (count.powf(random.f64()) - 1.0).floor();
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
+                let hash = &hashes[(rank as usize).min(hashes.len() - 1)];
+                assert_eq!(client.get(&format!("/api/charts/{hash}")).await.status, 200);
+                sent += 1;
+            }
+            sent
+        });
+    }
+    let mut longest = Duration::ZERO;
+    for number in 0..removals {
+        assert!(!site.is_removed(number).await, "{number}");
+        site.remove(number);
+        let removed = Instant::now();
+        within(REMOVED_WITHIN, async || site.is_removed(number).await.then_some(())).await;
+        longest = longest.max(removed.elapsed());
+        // Also after a replica could have responded with the earlier state.
+        assert!(site.is_removed(number).await);
+    }
+    ended.store(true, Ordering::Relaxed);
+    let sent: u64 = clients.join_all().await.into_iter().sum();
+    let [hits, misses] = site.varnish.counters(["MAIN.cache_hit", "MAIN.cache_miss"]);
+    println!("{sent} requests, {removals} removals within {longest:.1?}, {hits} hits, {misses} misses");
+    assert!(hits * 1_000 >= (hits + misses) * min_hits, "{hits} hits, {misses} misses");
+    for number in 0..removals {
+        assert!(site.is_removed(number).await, "{number}");
+    }
+}

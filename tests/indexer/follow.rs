@@ -38,3 +38,24 @@ async fn follow_without_nodes_numbers_changes_and_builds_the_filter() {
     follow.terminate();
     assert_eq!(follow.wait(), Some(130));
 }
+
+#[tokio::test]
+async fn ingest_and_follow_compute_percentiles() {
+    let database = Database::new().await;
+    let library = Library::new();
+    for number in 1..=100 {
+        let notes = (0..number).map(|index| (10 * index, 0, None)).collect();
+        library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec { notes, ..ChartSpec::default() });
+    }
+    database.ingest(&library);
+    let of_densities =
+        "SELECT count(*) FROM chart_percentiles WHERE measure = 'density_peak' AND computed_at_ms > 0";
+    let are_computed = || database.0.psql(of_densities) == "1";
+    assert!(are_computed());
+    database.0.psql("UPDATE chart_percentiles SET computed_at_ms = 0");
+    let mut command = indexer_command(database.0.url(), &["follow"]);
+    let mut follow = RunningIndexer::start(command.env_remove("MEILISEARCH_URL"));
+    within(TIMEOUT, async || are_computed().then_some(())).await;
+    follow.terminate();
+    assert_eq!(follow.wait(), Some(130));
+}

@@ -356,6 +356,21 @@ CREATE TRIGGER charts_write_shown
     AFTER UPDATE ON charts REFERENCING OLD TABLE AS before NEW TABLE AS after
     FOR EACH STATEMENT EXECUTE FUNCTION write_shown_analysis();
 
+-- Percentiles -------------------------------------------------------------------------------------------------
+
+-- One row per number of keys and measure that at least 100 charts of shown chartsets have, so that the page of a
+-- chart can say how many of them are easier. `chart-indexer` writes them after an ingest and once a day: they move
+-- too slowly to be computed with each change.
+CREATE TABLE chart_percentiles (
+    keys           smallint NOT NULL,
+    measure        text NOT NULL CHECK (measure IN ('rating', 'density_peak')),
+    -- For 1 % to 99 %, the least value which that share of the charts is below. There are fewer if many charts have
+    -- the greatest value.
+    lower_bounds   double precision[] NOT NULL,
+    computed_at_ms bigint NOT NULL,
+    PRIMARY KEY (keys, measure)
+);
+
 -- Ingest ------------------------------------------------------------------------------------------------------
 
 -- When an ingest last found a chartset unchanged; the last check is the greater of this time and

@@ -12,6 +12,7 @@
 //! | `removals` | removed chart or chartset, stored or not | time and reason; `removed_at_ms` elsewhere is a copy |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
 //! | `shown_charts` | chart of a shown chartset | the columns that lists filter charts by, written with them |
+//! | `chart_percentiles` | number of keys | the percentiles of ratings and peak densities |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
@@ -65,6 +66,7 @@ mod mirror;
 mod newest_chart;
 mod packs;
 mod page_reads;
+mod percentiles;
 mod pooled_connection;
 mod postgres_search;
 mod process_locks;

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{
-    ChartInChartset, ChartPage, Chartset, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError,
+    ChartInChartset, ChartPage, Chartset, ChartsetId, ListedChart, ListedCharts, NoteHash, Percentiles,
+    ReadError,
 };
 
 use crate::Store;
 use crate::derived_columns::ListedColumns;
+use crate::error::corrupt;
 use crate::lookups::{LookupRow, Occurrence, first_occurrences, sources_of_chart};
 use crate::rows::{ListedChartRow, analysis_columns, checked_at_ms, listed_chart_columns, member_columns};
 
@@ -18,6 +20,15 @@ struct PageRow {
     lookup: LookupRow,
     #[sqlx(flatten)]
     chartset: PageChartset,
+    #[sqlx(flatten)]
+    percentiles: PercentilesRow,
+}
+
+/// Those of the chart.
+#[derive(Debug, sqlx::FromRow)]
+struct PercentilesRow {
+    rating_percentile: Option<i32>,
+    density_peak_percentile: Option<i32>,
 }
 
 /// The [`ListedColumns`] of the chartset, prefixed, since charts have columns of the same names.
@@ -73,7 +84,13 @@ impl Store {
                 member_columns!(),
                 ", chart.density_curve, ",
                 analysis_columns!(),
-                " FROM charts AS chart CROSS JOIN LATERAL (
+                ", (SELECT width_bucket(chart.rating::double precision, lower_bounds)
+                    FROM chart_percentiles AS of_keys
+                    WHERE of_keys.keys = chart.keys AND measure = 'rating') AS rating_percentile,
+                   (SELECT width_bucket(chart.density_peak, lower_bounds)
+                    FROM chart_percentiles AS of_keys
+                    WHERE of_keys.keys = chart.keys AND measure = 'density_peak') AS density_peak_percentile
+                  FROM charts AS chart CROSS JOIN LATERAL (
                       SELECT member.*",
                 first_occurrences!(),
                 " ) AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
@@ -82,8 +99,9 @@ impl Store {
             .bind(hash.as_bytes())
             .fetch_all(&mut *connection)
             .await?;
+            let percentiles = rows.first().map(|row| row.percentiles.parse()).transpose()?;
             let occurrences = rows.into_iter().map(PageRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(chart_page(occurrences))
+            Ok(chart_page(occurrences, percentiles.unwrap_or_default()))
         })
         .await
     }
@@ -94,6 +112,16 @@ impl PageRow {
         let occurrence = self.lookup.parse()?;
         let chartset = self.chartset.into_columns().into_chartset(occurrence.chartset_id)?;
         Ok((occurrence, chartset))
+    }
+}
+
+impl PercentilesRow {
+    fn parse(&self) -> Result<Percentiles, sqlx::Error> {
+        let percent = |percentile: Option<i32>| percentile.map(u8::try_from).transpose().map_err(corrupt);
+        Ok(Percentiles {
+            rating: percent(self.rating_percentile)?,
+            density_peak: percent(self.density_peak_percentile)?,
+        })
     }
 }
 
@@ -133,7 +161,7 @@ fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<Li
     Ok(listed.collect())
 }
 
-fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage> {
+fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>, percentiles: Percentiles) -> Option<ChartPage> {
     occurrences.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
     let (best, _) = occurrences.first()?;
     let (chart, curve) = (best.member.to_chart().with_analysis(best.member.analysis), best.member.curve);
@@ -143,5 +171,6 @@ fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage>
         let metadata = occurrence.member.metadata;
         ChartInChartset { chartset, difficulty: metadata.difficulty, creator: metadata.creator }
     };
-    Some(ChartPage { chart, curve, sources, chartsets: occurrences.into_iter().map(in_chartset).collect() })
+    let chartsets = occurrences.into_iter().map(in_chartset).collect();
+    Some(ChartPage { chart, curve, percentiles, sources, chartsets })
 }

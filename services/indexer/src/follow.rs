@@ -1,5 +1,5 @@
-//! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, and builds the hash
-//! filter, for as long as it runs.
+//! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, builds the hash filter
+//! and computes percentiles, for as long as it runs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::metrics::BacklogGauges;
 use crate::metrics_listener::Readiness;
 use crate::purge::{self, Purger};
 use crate::search::{Follower, NodePosition};
-use crate::{change_feed, filter};
+use crate::{change_feed, filter, percentiles};
 
 /// How often the gauges and the readiness are set.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -40,6 +40,7 @@ pub(crate) async fn follow(
     let mut tasks = JoinSet::new();
     tasks.spawn(change_feed::follow(store.clone(), last_number));
     tasks.spawn(filter::follow(store.clone()));
+    tasks.spawn(percentiles::follow(store.clone()));
     tasks.spawn(observe(store.clone(), positions, readiness));
     if let Some(purger) = purger {
         tasks.spawn(purge::follow(store.clone(), purger, numbers.clone()));

@@ -19,6 +19,7 @@ mod library;
 mod metrics;
 mod metrics_listener;
 mod mirror;
+mod percentiles;
 mod purge;
 mod refusal_kind;
 mod removal;

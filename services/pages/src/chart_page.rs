@@ -183,7 +183,7 @@ impl ChartTemplate {
             hash: chart.hash.to_string(),
             length_ms: numbers.length_ms,
             notes_that_are_long: format::count(numbers.lns.into()),
-            meters: meters::of_chart(chart),
+            meters: meters::of_chart(chart, page.percentiles),
             patterns: chart.patterns.as_ref().map(meters::of_patterns),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,

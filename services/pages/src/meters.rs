@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use chart_index_domain::{Chart, Pattern, Patterns};
+use chart_index_domain::{Chart, Pattern, Patterns, Percentiles};
 
 use crate::format;
 
@@ -29,15 +29,23 @@ impl Meter {
 }
 
 /// The numbers of a chart, those that are computed.
-pub(crate) fn of_chart(chart: &Chart) -> Vec<Meter> {
+pub(crate) fn of_chart(chart: &Chart, percentiles: Percentiles) -> Vec<Meter> {
     let numbers = &chart.numbers;
-    let density = |name, density: f64, meaning: &str| {
+    let density = |name, density: f64, meaning: Option<String>, usual: &str| {
+        let meaning = meaning.unwrap_or_else(|| usual.to_owned());
         Meter::new(name, format!("{}/s", format::density(density)), density / TOP_DENSITY, meaning)
+    };
+    let above = |adjective: &str, percentile: Option<u8>| {
+        let percent = percentile.filter(|percent| *percent > 0)?;
+        Some(format!("{adjective} than {percent}% of {}K charts", numbers.keys.get()))
     };
     let rating = chart.rating.map(|rating| {
         let value = rating.value();
-        Meter::new("Difficulty", format!("{value:.2}"), value / TOP_RATING, "computed from the notes")
+        let meaning = above("harder", percentiles.rating);
+        let meaning = meaning.unwrap_or_else(|| "computed from the notes".to_owned());
+        Meter::new("Difficulty", format!("{value:.2}"), value / TOP_RATING, meaning)
     });
+    let denser = above("denser", percentiles.density_peak);
     let held = chart.patterns.map(|patterns| format!(", held for {}% of the time", patterns.ln_time_share));
     let long_notes = Meter::new(
         "Long notes",
@@ -52,8 +60,8 @@ pub(crate) fn of_chart(chart: &Chart) -> Vec<Meter> {
         Meter::new("Speed", format!("{}/s", format::density(median)), median / TOP_DENSITY, meaning)
     });
     let numbers = [
-        density("Peak", numbers.density_peak, "notes in the densest second"),
-        density("Average", numbers.density_avg, "notes over the whole length"),
+        density("Peak", numbers.density_peak, denser, "notes in the densest second"),
+        density("Average", numbers.density_avg, None, "notes over the whole length"),
         long_notes,
     ];
     rating.into_iter().chain(numbers).chain(rows).collect()
@@ -100,11 +108,27 @@ mod tests {
     fn numbers_that_are_not_computed_have_no_bar() {
         let mut chart = chart();
         let numbers = [("Peak", "12/s", 30), ("Average", "5/s", 13), ("Long notes", "10%", 10)];
-        assert_eq!(values(&of_chart(&chart)), numbers);
+        assert_eq!(values(&of_chart(&chart, Percentiles::default())), numbers);
         chart.rating = Rating::from_hundredths(900);
         chart.patterns = Some(Patterns { rows_per_second_median: 1_000, ..Patterns::default() });
         let all = [&[("Difficulty", "9.00", 100)], numbers.as_slice(), &[("Speed", "10/s", 25)]].concat();
-        assert_eq!(values(&of_chart(&chart)), all);
+        assert_eq!(values(&of_chart(&chart, Percentiles::default())), all);
+    }
+
+    #[test]
+    fn percentiles_are_named_if_any_chart_is_below() {
+        let chart = Chart { rating: Rating::from_hundredths(300), ..chart() };
+        let meanings = |rating, density_peak| {
+            let meters = of_chart(&chart, Percentiles { rating, density_peak });
+            meters.into_iter().take(2).map(|meter| meter.meaning).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            meanings(Some(93), Some(99)),
+            ["harder than 93% of 7K charts", "denser than 99% of 7K charts"]
+        );
+        for none in [None, Some(0)] {
+            assert_eq!(meanings(none, none), ["computed from the notes", "notes in the densest second"]);
+        }
     }
 
     #[test]

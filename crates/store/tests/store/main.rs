@@ -16,6 +16,7 @@ mod lookups;
 mod migrations;
 mod outage;
 mod page_reads;
+mod percentiles;
 mod process_locks;
 mod removal;
 mod search_cursors;

@@ -32,6 +32,7 @@ pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
 pub(crate) use self::rox_files::draft as draft_of_rox;
 use crate::change_feed;
 use crate::filter::{self, Due};
+use crate::percentiles;
 use crate::report::{Progress, plural};
 
 /// Imports the export in this folder, and prints what changed.
@@ -71,6 +72,7 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
     }
     result?;
     filter::build(store, Due::AnyChange).await?;
+    percentiles::compute(store).await?;
     writeln!(std::io::stdout(), "{}", counts.summary())?;
     if !other_files.is_empty() {
         let charts = plural(other_files.len() as u64, "chart");

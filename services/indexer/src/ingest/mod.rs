@@ -35,6 +35,7 @@ use crate::filter::{self, Due};
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
 use crate::metrics::IngestMetrics;
+use crate::percentiles;
 use crate::report::{ChartsetLine, ChartsetOutcome, Report, plural};
 use crate::song_folder::SongFolder;
 
@@ -82,6 +83,7 @@ pub(crate) async fn ingest(
     if let Some(store) = &store {
         if let Ok(Completion::All) = completion {
             filter::build(store, Due::AnyChange).await?;
+            percentiles::compute(store).await?;
         } else {
             filter::build_after_interruption(store).await;
         }

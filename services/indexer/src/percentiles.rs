@@ -1,0 +1,32 @@
+//! The percentiles that the pages of charts show.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use chart_index_store::{Store, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::retry_store_call;
+use crate::clock::now_ms;
+use crate::report::error_chain;
+
+/// How old `follow` lets them become.
+const MAX_AGE: Duration = Duration::from_hours(24);
+/// How often it checks their age.
+const INTERVAL: Duration = Duration::from_mins(10);
+
+/// Computes them, whatever their age.
+pub(crate) async fn compute(store: &Store) -> Result<(), StoreError> {
+    let never = CancellationToken::new();
+    retry_store_call(&never, || store.compute_percentiles(now_ms(), Duration::ZERO)).await
+}
+
+/// Computes them once a day.
+pub(crate) async fn follow(store: Store) -> Infallible {
+    loop {
+        if let Err(error) = store.compute_percentiles(now_ms(), MAX_AGE).await {
+            tracing::warn!(error = error_chain(&error), "percentiles not computed");
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}

@@ -246,11 +246,14 @@ async fn malformed_parameter_is_400_at_its_field() {
         assert!(html.contains(&format!("id=\"{parameter}-error\"")), "{query}: {html}");
         assert!(html.contains("name=\"robots\" content=\"noindex\""));
     }
-    let html = String::from_utf8(site.get("/?bpmMin=fast&q=one").await.body).unwrap();
+    let html = String::from_utf8(site.get("/?bpmMin=fast&bpmMax=9&q=one").await.body).unwrap();
     assert!(
         html.contains("value=\"fast\"") && html.contains("value=\"one\""),
         "what was sent is kept: {html}"
     );
+    assert!(html.contains("without <b>BPM</b>") && html.contains(">1 set</p>"), "the rest is found: {html}");
+    let html = site.html("/?q=one").await;
+    assert!(!html.contains("class=\"error\""), "the list of the rest has no error: {html}");
     let html = String::from_utf8(site.get("/?sort=best").await.body).unwrap();
     assert!(html.contains("<b>sort</b> accepts updated"), "{html}");
 }

@@ -154,10 +154,10 @@ impl FilterForm {
         Self::from_parameters(&owned, query, None)
     }
 
-    /// The form with the values as they were sent, one of which is wrong.
-    pub(crate) fn with_error(query_string: &str, error: &ParameterError) -> Self {
+    /// The form with the values as they were sent, one of which is wrong, above the list of a query.
+    pub(crate) fn with_error(query_string: &str, error: &ParameterError, query: &ListQuery) -> Self {
         let error = FieldError::new(error);
-        Self::from_parameters(&raw_parameters(query_string), &ListQuery::default(), Some(error))
+        Self::from_parameters(&raw_parameters(query_string), query, Some(error))
     }
 
     fn from_parameters(sent: &[(String, String)], query: &ListQuery, error: Option<FieldError>) -> Self {
@@ -396,11 +396,12 @@ mod tests {
     fn form_with_an_error_has_the_values_as_sent() {
         let sent = "q=%3Cb%3E&keys=4&bpmMin=fast";
         let error = ListQuery::parse(sent).unwrap_err();
-        let form = FilterForm::with_error(sent, &error);
+        let form = FilterForm::with_error(sent, &error, &query("keys=4"));
         assert_eq!((form.query.as_str(), form.ranges[0].values[0].as_str()), ("<b>", "fast"));
         let error = form.error_of("bpmMin").unwrap();
         assert!(error.name == "BPM" && error.reason.contains("decimal number"), "{error:?}");
         assert!(form.error_of("query").is_none());
+        assert_eq!((form.active, form.ranges[0].clear.as_deref()), (1, None), "as in the list");
     }
 
     #[test]
@@ -410,7 +411,8 @@ mod tests {
             ("bpmMin=2&bpmMax=1", "BPM begins above its end"),
             ("sort=x", "sort accepts updated"),
         ] {
-            let form = FilterForm::with_error(sent, &ListQuery::parse(sent).unwrap_err());
+            let error = ListQuery::parse(sent).unwrap_err();
+            let form = FilterForm::with_error(sent, &error, &ListQuery::default());
             let error = form.error.unwrap();
             let text = format!("{} {}", error.name, error.reason);
             assert!(text.starts_with(expected), "{text}");

@@ -41,10 +41,7 @@ pub(crate) async fn list(
     let query_string = query_string.unwrap_or_default();
     let parsed = match ListQuery::parse(&query_string) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            check.admit().await?;
-            return Ok(bad_request(&query_string, error));
-        }
+        Err(error) => return list_without_mistake(&state, check, query_string, error, &headers).await,
     };
     let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages, &state.settings);
     let mut check = Some(check);
@@ -61,9 +58,26 @@ pub(crate) async fn list(
         }
     }
     let read = ListRead { cache: &state.cache, check, headers: &headers };
-    let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view });
+    let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view, mistake: None });
     let page = state.engines.read_page(read, parsed.query.search, &format).await?;
     Ok(respond(page, &headers))
+}
+
+/// The list without the parameters that are wrong, with the first error at its field.
+async fn list_without_mistake(
+    state: &Arc<PagesState>,
+    check: RateLimitCheck,
+    query_string: String,
+    error: ParameterError,
+    headers: &RequestHeaders,
+) -> Result<Response, ApiError> {
+    let query = ListQuery::parse_without_mistakes(&query_string, &error);
+    let read = ListRead { cache: &state.cache, check: Some(check), headers };
+    let mistake = Some(Mistake { query_string, error: error.clone() });
+    let format = Arc::new(HtmlFormat { state: Arc::clone(state), view: query.view, mistake });
+    let page = state.engines.read_page(read, query.search, &format).await?;
+    let html = String::from_utf8_lossy(page.body.bytes()).into_owned();
+    Ok(ApiError::from(error).into_html_response(html))
 }
 
 /// `GET /chartsets`: the list has the address `/`.
@@ -103,25 +117,17 @@ fn with_search_time(body: &TextBody, searched_at: SystemTime) -> String {
     html.replacen(MAIN, &note, 1)
 }
 
-/// The form with the error at its field.
-fn bad_request(query_string: &str, error: ParameterError) -> Response {
-    let page = ListTemplate {
-        layout: Layout::not_indexed("Charts"),
-        form: FilterForm::with_error(query_string, &error),
-        chips: Vec::new(),
-        result: None,
-    };
-    let html = render(&page);
-    match html {
-        Ok(html) => ApiError::from(error).into_html_response(html),
-        Err(_) => ApiError::from(error).into_response(),
-    }
-}
-
 /// The list as a page.
 struct HtmlFormat {
     state: Arc<PagesState>,
     view: View,
+    mistake: Option<Mistake>,
+}
+
+/// What was sent, and what is wrong with it.
+struct Mistake {
+    query_string: String,
+    error: ParameterError,
 }
 
 impl PageFormat for HtmlFormat {
@@ -132,6 +138,9 @@ impl PageFormat for HtmlFormat {
     fn with_name(&self, mut name: Vec<u8>, is_fallback: bool) -> Vec<u8> {
         name.extend_from_slice(self.view.as_str().as_bytes());
         name.push(u8::from(is_fallback));
+        if let Some(mistake) = &self.mistake {
+            name.extend_from_slice(mistake.query_string.as_bytes());
+        }
         name
     }
 
@@ -145,13 +154,9 @@ impl PageFormat for HtmlFormat {
         }
         let template = ListTemplate {
             layout: self.layout(&query, page.total, page.total > 0 && sets.is_empty()),
-            form: FilterForm::new(&query),
+            form: self.form(&query),
             chips: chips(&query),
-            result: Some(ResultView {
-                drops,
-                closest,
-                ..ResultView::new(&query, &page, sets, search.is_fallback)
-            }),
+            result: ResultView { drops, closest, ..ResultView::new(&query, &page, sets, search.is_fallback) },
         };
         Ok(TextBody::new(render(&template)?).into_cached())
     }
@@ -167,11 +172,18 @@ impl HtmlFormat {
         Ok(SetView::all(items, listed, search))
     }
 
+    fn form(&self, query: &ListQuery) -> FilterForm {
+        match &self.mistake {
+            None => FilterForm::new(query),
+            Some(Mistake { query_string, error }) => FilterForm::with_error(query_string, error, query),
+        }
+    }
+
     fn layout(&self, query: &ListQuery, total: u64, is_past_the_end: bool) -> Layout {
         let public_url = self.state.settings.public_url.as_ref();
         let canonical = query.with_page(query.search.page.number()).with_view(View::default());
         // The results of a search are for the one who searches, and what is past the end is empty.
-        let is_indexed = query.search.text.is_none() && !is_past_the_end;
+        let is_indexed = query.search.text.is_none() && !is_past_the_end && self.mistake.is_none();
         let is_home = canonical.path() == "/";
         let json = query.with_view(View::default());
         let description = format!(
@@ -195,8 +207,7 @@ struct ListTemplate {
     layout: Layout,
     form: FilterForm,
     chips: Vec<Chip>,
-    /// `None` if the query is malformed.
-    result: Option<ResultView>,
+    result: ResultView,
 }
 
 /// What a search found.
@@ -353,19 +364,7 @@ mod tests {
 
     #[test]
     fn base_template_has_the_place_of_the_note() {
-        let html = bad_request_html("keys=9");
-        assert_eq!(html.matches(MAIN).count(), 1, "{html}");
-    }
-
-    fn bad_request_html(query_string: &str) -> String {
-        let error = ListQuery::parse(query_string).unwrap_err();
-        let page = ListTemplate {
-            layout: Layout::not_indexed("Charts"),
-            form: FilterForm::with_error(query_string, &error),
-            chips: Vec::new(),
-            result: None,
-        };
-        render(&page).unwrap()
+        assert_eq!(include_str!("../templates/base.html").matches(MAIN).count(), 1);
     }
 
     #[test]

@@ -125,6 +125,23 @@ impl ListQuery {
         Ok(ParsedList { query: Self { search, view }, is_form })
     }
 
+    /// Parses a query string without the parameters that are wrong: each with its other bound.
+    pub(crate) fn parse_without_mistakes(query_string: &str, first: &ParameterError) -> Self {
+        let mut rest: Vec<&str> = query_string.split('&').collect();
+        let mut parameter = first.parameter;
+        loop {
+            rest.retain(|pair| {
+                let name = decode(pair.split_once('=').map_or(*pair, |(name, _)| name));
+                without_bound(&name) != without_bound(parameter)
+            });
+            match Self::parse(&rest.join("&")) {
+                Ok(parsed) => return parsed.query,
+                Err(next) if next.parameter == parameter => return Self::default(),
+                Err(next) => parameter = next.parameter,
+            }
+        }
+    }
+
     /// The path of the list with this query, as short as possible.
     pub(crate) fn path(&self) -> String {
         self.path_below("/")
@@ -283,6 +300,11 @@ impl ListQuery {
     }
 }
 
+/// The name of a parameter without `Min` or `Max`.
+fn without_bound(name: &str) -> &str {
+    name.strip_suffix("Min").or_else(|| name.strip_suffix("Max")).unwrap_or(name)
+}
+
 /// Escapes a value for a query string.
 pub(crate) fn escape(value: &str) -> String {
     utf8_percent_encode(value, ESCAPED).to_string().replace(' ', "+")
@@ -360,6 +382,23 @@ mod tests {
             [("keys=8", "keys"), ("keys=4&keys=x", "keys"), ("view=x", "view"), ("q=a&q=b", "q")]
         {
             assert_eq!(ListQuery::parse(sent).unwrap_err().parameter, parameter, "{sent}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_left_out() {
+        for (sent, path) in [
+            ("lengthMin=abc&lengthMax=2:00&keys=4", "/?keys=4"),
+            ("bpmMin=200&bpm%4dax=100&q=a", "/?q=a"),
+            ("keys=9&keys=4&page=2", "/?page=2"),
+            ("sort=best&view=x&ratingMin=hard&creator=zoe", "/?creator=zoe"),
+            ("q=a&q=b&keys=4", "/?keys=4"),
+            ("q=a&query=b&keys=4", "/?keys=4&q=b"),
+            ("query=keys%3D4+a&keys=5", "/?keys=4&q=a"),
+            ("bpmMax=100&query=bpm%3E90", "/?bpmMin=90.001"),
+        ] {
+            let error = ListQuery::parse(sent).unwrap_err();
+            assert_eq!(ListQuery::parse_without_mistakes(sent, &error).path(), path, "{sent}");
         }
     }
 

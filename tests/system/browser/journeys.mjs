@@ -314,9 +314,11 @@ journey("an unknown address leads back", async (user, page) => {
   }
 }, { expected: [/status of 404/] });
 
-journey("a mistake is shown at its field", async (user, page) => {
+journey("a mistake is shown at its field, above the rest", async (user, page) => {
   const response = await page.goto("/?bpmMin=fast&creator=generator");
   assert.equal(response.status(), 400);
+  assert.ok((await titles(page)).every((title) => title.startsWith("Generated")));
+  await page.getByText("The list is shown without BPM").waitFor();
   const field = page.locator("#bpmMin");
   assert.equal(await field.getAttribute("aria-invalid"), "true");
   const described = await field.getAttribute("aria-describedby");
@@ -326,6 +328,12 @@ journey("a mistake is shown at its field", async (user, page) => {
   await listed(page, (query) => query.get("bpmMin") === "150");
   await until(async () => (await titles(page)).length > 0, "a list");
 }, { expected: [/status of 400/] });
+
+journey("a chart is compared with those of as many keys", async (user, page) => {
+  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
+  await user.activate(page.locator("main a[href^='/charts/']").first());
+  await page.getByText(/denser than \d\d% of 4K charts/).waitFor();
+});
 
 journey("an empty list names its filters", async (user, page) => {
   await page.goto("/?q=Generated&creator=nobody");

@@ -1,11 +1,13 @@
 //! `/docs`, the pages of docs/formats below it, and `/problems/{slug}`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use chart_index_tests::{Client, workspace_root};
 
 use super::openapi::OpenApiDocument;
+use super::snippets::{csharp_command, succeeded};
 use super::{documents, read, serve_samples};
 
 async fn page(client: &Client, path: &str) -> String {
@@ -262,42 +264,94 @@ async fn endpoint_has_its_errors_and_its_request_in_five_languages() {
     }
 }
 
+/// The code of a request on a page, if it has one.
+fn code_of(html: &str, anchor: &str) -> Option<String> {
+    let (_, code) = html.split_once(&format!("<div id=\"{anchor}\">"))?;
+    let (_, code) = code.split_once("<code>")?;
+    let characters = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
+    let code = code.split("</code>").next()?.to_owned();
+    Some(characters.into_iter().fold(code, |code, (reference, character)| code.replace(reference, character)))
+}
+
+/// The command that runs a request in one of these languages.
+fn request_command(anchor: &str, code: &str, folder: &Path) -> Command {
+    let (program, arguments): (_, &[&str]) = match anchor {
+        "in-curl" => ("sh".into(), &["-c"]),
+        "in-python" => ("python3".into(), &["-c"]),
+        "in-javascript" => {
+            (workspace_root().join("scripts/browser"), &["node", "--input-type=module", "--eval"])
+        }
+        _ => {
+            let file = folder.join("request.cs");
+            std::fs::write(&file, csharp_program(code)).expect("a file");
+            return csharp_command(&file, &folder.join("request.exe"));
+        }
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(code);
+    command
+}
+
+/// The statements in a method: Mono, unlike .NET, has no programs without a class.
+fn csharp_program(code: &str) -> String {
+    let (imports, statements) = code.split_once("\n\n").expect("imports");
+    format!(
+        "{imports}\nusing System.Threading.Tasks;\n
+         class Program {{
+             static void Main() => Run().GetAwaiter().GetResult();
+             static async Task Run() {{ {statements} }}
+         }}"
+    )
+}
+
 /// What the pages show for these languages runs as it is.
 #[tokio::test]
 async fn requests_in_code_return_what_they_request() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let base = format!("http://{}", service.address());
+    let folder = tempfile::tempdir().expect("a folder");
     for (path, expected) in
         [("chart-lookup", "noteHashVersion"), ("batch-lookup", "items"), ("chartset-list", "items")]
     {
         let html = page(&client, &format!("/docs/api/{path}")).await;
-        for (anchor, program) in [("in-curl", "sh"), ("in-python", "python3"), ("in-javascript", "node")] {
-            let (_, code) = html.split_once(&format!("<div id=\"{anchor}\">")).expect("the code");
-            let (_, code) = code.split_once("<code>").expect("its start");
-            let code = code.split("</code>").next().expect("its end");
-            let code = code
-                .replace("&#34;", "\"")
-                .replace("&#39;", "'")
-                .replace("&#60;", "<")
-                .replace("&#62;", ">")
-                .replace("&#38;", "&");
-            let code = code.replace("https://charts.example", &base);
-            let mut command = match program {
-                "node" => Command::new(workspace_root().join("scripts/browser")),
-                other => Command::new(other),
-            };
-            let arguments: &[&str] =
-                if program == "node" { &["node", "--input-type=module", "--eval"] } else { &["-c"] };
-            let output = command.args(arguments).arg(&code).output().expect("the program starts");
-            let printed = String::from_utf8_lossy(&output.stdout);
-            assert!(
-                output.status.success() && printed.contains(expected),
-                "{path} {anchor}: {printed}\n{code}\n{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+        for anchor in ["in-curl", "in-python", "in-javascript", "in-csharp"] {
+            let code = code_of(&html, anchor).expect("the code").replace("https://charts.example", &base);
+            let output = request_command(anchor, &code, folder.path()).output().expect("the program starts");
+            let printed = succeeded(&format!("{path} {anchor}: {code}"), &output);
+            assert!(printed.contains(expected), "{path} {anchor}: {printed}\n{code}");
         }
     }
+}
+
+/// The programs `get_request` and `post_request` of this package have the code of every page, except for
+/// addresses and bodies.
+#[tokio::test]
+async fn requests_in_rust_are_compiled() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let compiled = ["get", "post"]
+        .map(|method| without_values(&read(&format!("tests/system/api_docs/snippets/{method}_request.rs"))));
+    let mut count = 0;
+    for path in api_paths(&client).await {
+        let Some(code) = code_of(&page(&client, &path).await, "in-rust") else { continue };
+        let shown = without_values(&code);
+        assert!(compiled.iter().any(|program| program.ends_with(&shown)), "{path}: {code}");
+        count += 1;
+    }
+    assert!(count > 10, "{count} requests");
+}
+
+/// The code without spaces, addresses and bodies.
+fn without_values(code: &str) -> String {
+    let mut code: String = code.split_whitespace().collect();
+    for (start, end) in [("(\"https://", "\")"), ("(r#\"", "\"#)")] {
+        if let Some((before, rest)) = code.split_once(start) {
+            let (_, after) = rest.split_once(end).expect("its end");
+            code = format!("{before}{after}");
+        }
+    }
+    code
 }
 
 #[tokio::test]

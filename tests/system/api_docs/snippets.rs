@@ -37,18 +37,23 @@ pub(crate) fn command(name: &str, folder: &Path) -> Command {
         "rs" => return Command::new(example_program(stem)),
         _ => {
             let program = folder.join(stem).with_extension("exe");
-            let references =
-                ["System.Net.Http", "System.Runtime.Serialization"].map(|name| format!("-r:{name}.dll"));
-            let mut compiler = Command::new("mcs");
-            compiler.arg("-langversion:latest").args(references).arg(format!("-out:{}", program.display()));
-            succeeded(name, &compiler.arg(&file).output().expect("scripts/servers install mono"));
-            let mut command = Command::new("mono");
-            command.arg(program);
-            return command;
+            return csharp_command(&file, &program);
         }
     };
     let mut command = Command::new(interpreter);
     command.arg(file);
+    command
+}
+
+/// Compiles a C# file, and returns the command that runs it.
+pub(crate) fn csharp_command(file: &Path, program: &Path) -> Command {
+    let references = ["System.Net.Http", "System.Runtime.Serialization"].map(|name| format!("-r:{name}.dll"));
+    let mut compiler = Command::new("mcs");
+    compiler.arg("-langversion:latest").args(references).arg(format!("-out:{}", program.display()));
+    let name = file.display().to_string();
+    succeeded(&name, &compiler.arg(file).output().expect("scripts/servers install mono"));
+    let mut command = Command::new("mono");
+    command.arg(program);
     command
 }
 

@@ -65,18 +65,19 @@ fn javascript(url: &str, body: &str) -> String {
 }
 
 fn rust(url: &str, body: &str) -> String {
-    let (method, data) = match body {
-        "" => ("get", String::new()),
-        body => (
-            "post",
-            format!("\n    .header(\"Content-Type\", \"application/json\")\n    .body(r#\"{body}\"#)"),
-        ),
+    let (method, call) = match body {
+        "" => ("get", "call()".to_owned()),
+        body => ("post", format!("content_type(\"application/json\")\n        .send(r#\"{body}\"#)")),
     };
     format!(
-        "// reqwest with the feature blocking\n\
-         let client = reqwest::blocking::Client::builder().user_agent(\"{USER_AGENT}\").build()?;\n\
-         let response = client\n    .{method}(\"{url}\"){data}\n    .send()?;\n\
-         println!(\"{{}} {{}}\", response.status(), response.text()?);"
+        "// Cargo.toml: `ureq = \"3\"`\n\
+         fn main() -> Result<(), ureq::Error> {{\n    \
+             let mut response = ureq::{method}(\"{url}\")\n        \
+                 .header(\"User-Agent\", \"{USER_AGENT}\")\n        \
+                 .{call}?;\n    \
+             println!(\"{{}} {{}}\", response.status(), response.body_mut().read_to_string()?);\n    \
+             Ok(())\n\
+         }}"
     )
 }
 
@@ -92,7 +93,7 @@ fn csharp(url: &str, body: &str) -> String {
     };
     format!(
         "using System;\nusing System.Net.Http;\nusing System.Text;\n\n\
-         using var client = new HttpClient();\n\
+         var client = new HttpClient();\n\
          client.DefaultRequestHeaders.TryAddWithoutValidation(\"User-Agent\", \"{USER_AGENT}\");\n\
          var response = await client.{call};\n\
          Console.WriteLine((int)response.StatusCode + \" \" + await response.Content.ReadAsStringAsync());"

@@ -100,14 +100,14 @@ class Preview {
     tempo.onchange = () => (this.rate = Number(tempo.value));
     const settings = element("details", { className: "preview-settings" },
       element("summary", { textContent: "Settings" }),
-      slider("Speed", 5, 40, this.speed, (speed) => this.prefer("speed", () => (this.speed = speed))),
       slider("Ticks", 0, 10, this.volume, (volume) => this.prefer("ticks", () => (this.volume = volume))),
-      element("label", {}, "Tempo ", tempo),
       box("Scroll up", this.isUp, (isUp) => this.prefer("direction", () => (this.isUp = isUp) && "up")));
     const changes = box("Scroll speed changes", true, (isOn) => this.change(() => this.layOut(isOn)));
     if (scroll.length) settings.append(changes);
     this.transport.prepend(this.playButton, this.time, ...this.loopButtons, this.clearButton,
-      element("span", { className: "preview-gap" }), this.sheetButton, this.shareButton, settings);
+      element("span", { className: "preview-gap" }),
+      slider("Speed", 5, 40, this.speed, (speed) => this.prefer("speed", () => (this.speed = speed))),
+      element("label", {}, "Tempo ", tempo), this.sheetButton, this.shareButton, settings);
     this.section.querySelector(".timeline")?.append(this.loopBar, this.seekBar);
     if (!this.seekBar.isConnected) this.transport.before(element("div", { className: "timeline" }, this.loopBar, this.seekBar));
     document.querySelector("#stage").replaceChildren(this.canvas, this.pages, this.sheet);

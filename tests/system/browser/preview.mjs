@@ -52,6 +52,8 @@ journey("loop, speed, direction and ticks", async (user, page) => {
   const controls = section(page);
   const height = () => controls.evaluate((node) => node.getBoundingClientRect().height);
   const before = await height();
+  await controls.getByRole("slider", { name: "Speed" }).fill("30");
+  await controls.getByRole("combobox", { name: "Tempo" }).selectOption("1.5");
   await position(page).fill("1000");
   await user.activate(controls.getByRole("button", { name: "Loop from here" }));
   await position(page).fill("2000");
@@ -62,8 +64,6 @@ journey("loop, speed, direction and ticks", async (user, page) => {
   await user.activate(controls.getByText("Settings"));
   await controls.getByRole("slider", { name: "Ticks" }).fill("5");
   await user.activate(controls.getByRole("checkbox", { name: "Scroll up" }));
-  await controls.getByRole("slider", { name: "Speed" }).fill("30");
-  await controls.getByRole("combobox", { name: "Tempo" }).selectOption("1.5");
   // At the end of the loop time runs back.
   await user.activate(controls.getByRole("button", { name: "Play" }));
   await page.evaluate(() => {

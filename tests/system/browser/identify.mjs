@@ -175,6 +175,29 @@ pageTest("of many files only those that may be known are looked up", {}, async (
   await rows(page).last().getByRole("link").waitFor();
 });
 
+/** A file with as many notes as most charts have. */
+function usual(number) {
+  const note = (_, index) => `${64 + 128 * (index % 4)},192,${index * (90 + number)},1,0,0:0:0:0:`;
+  const text = `${head}[HitObjects]\n${Array.from({ length: 1_500 }, note).join("\n")}\n`;
+  return { name: `${number}.osu`, mimeType: "", buffer: Buffer.from(text) };
+}
+
+pageTest("300 files are identified within 10 seconds", {}, async (page) => {
+  await page.goto("/identify");
+  const files = Array.from({ length: 299 }, (_, number) => usual(number));
+  files.push({ name: "sample.osu", mimeType: "", buffer: readFileSync(sample) });
+  await page.evaluate(() => {
+    const output = document.querySelector("#identify output");
+    document.addEventListener("change", () => (globalThis.startTime = performance.now()));
+    new MutationObserver(() => (globalThis.lastTime = performance.now())).observe(output, { childList: true });
+  });
+  await input(page).setInputFiles(files);
+  await told(page, /^300 charts: 1 in the index, 299 not in the index\.$/);
+  const time = await page.evaluate(() => lastTime - startTime);
+  console.log(`300 files after ${time.toFixed(0)} ms`);
+  assert.ok(time <= 10_000, `${time} ms`);
+});
+
 /** `limitedLookups` allows two batch lookups in a minute: for the hashes of a folder, and for its variants. */
 const limited = { base: site.limitedLookups, expected: [/status of 429/] };
 

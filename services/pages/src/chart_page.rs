@@ -145,9 +145,9 @@ impl ChartTemplate {
         let row = ChartRow::new(chart, page.curve.as_ref());
         let path = format!("/charts/{}", chart.hash);
         let title = format!(
-            "{} [{}K {}]",
+            "{} [{}{}]",
             format::artist_and_title(&chart.artist, &row.title),
-            row.keys,
+            row.keys_if_not_named(),
             row.difficulty
         );
         let mut layout = Layout {

@@ -48,4 +48,24 @@ impl ChartRow {
             curve: density.map(curve::in_line).unwrap_or_default(),
         }
     }
+
+    /// The keys before the name of the difficulty, such as `4K `; empty if it begins with them, as many do.
+    pub(crate) fn keys_if_not_named(&self) -> String {
+        let keys = format!("{}K ", self.keys);
+        if self.difficulty.starts_with(&keys) { String::new() } else { keys }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matching::tests::chart;
+
+    #[test]
+    fn keys_are_named_once() {
+        for (difficulty, keys) in [("Hard", "7K "), ("7K Hard", ""), ("7Keys", "7K "), ("4K Hard", "7K ")] {
+            let row = ChartRow::new(&Chart { difficulty: difficulty.into(), ..chart() }, None);
+            assert_eq!(row.keys_if_not_named(), keys, "{difficulty}");
+        }
+    }
 }

@@ -226,9 +226,10 @@ function shown({ path, name, hash = "", keys, chart, variants = [], cannotTell }
 }
 
 function start() {
-  find(".choose").hidden = false;
   for (const input of section.querySelectorAll("input[type=file]")) {
     input.addEventListener("change", () => identify([...input.files]));
+    // Chosen before this script was loaded.
+    if (input.files.length > 0) identify([...input.files]);
   }
   addEventListener("dragover", (event) => {
     if (!event.dataTransfer?.types.includes("Files")) return;

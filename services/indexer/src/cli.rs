@@ -183,8 +183,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
     },
-    /// Number changes, update all Meilisearch nodes, purge a CDN, build the hash filter and compute percentiles,
-    /// for as long as it runs
+    /// Number changes, update all Meilisearch nodes, purge a CDN, build the hash filter and compute
+    /// percentiles, for as long as it runs
     ///
     /// Run one permanently, with or without Meilisearch nodes. It numbers all changes that have no number yet,
     /// such as those of a command that was killed. It creates the index of a node that has none. Nodes are

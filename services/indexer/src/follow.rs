@@ -1,5 +1,5 @@
-//! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, builds the hash filter
-//! and computes percentiles, for as long as it runs.
+//! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, builds the hash
+//! filter and computes percentiles, for as long as it runs.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -127,9 +127,9 @@ fn compose_containers() -> Vec<Container> {
 
 fn compose_container(name: &str, service: &Value) -> Container {
     let mut variables = BTreeMap::new();
-    for file in service["env_file"].as_array().expect("files with settings") {
-        // A file that is not required is the operator's.
-        if let Some(path) = file.as_str() {
+    for path in texts(&service["env_file"]) {
+        // The file of the operator.
+        if path != "compose/local.env" {
             variables.extend(variables_of(&workspace_root().join(path)));
         }
     }

@@ -1,4 +1,4 @@
-//! Drills: the services of docker-compose.yml in network namespaces, with replicas and servers that are
+//! Drills: the services of docker-compose.yml on a Docker engine, with replicas and servers that are
 //! replaced, killed, frozen, full or partitioned under load. docs/operations/drills.md describes them.
 #![expect(
     clippy::expect_used,
@@ -7,6 +7,7 @@
 )]
 
 mod leftovers;
+mod make_up;
 mod meilisearch;
 mod redis;
 mod redis_cluster;

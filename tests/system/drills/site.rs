@@ -63,6 +63,15 @@ pub(crate) fn run(drill: impl AsyncFnOnce(Site) + Send) {
 
 /// Runs a drill on a site with these services in addition.
 pub(crate) fn run_with(services: &[&str], drill: impl AsyncFnOnce(Site) + Send) {
+    run_started(&[&SERVICES[..], services].concat(), async |project| project.up().await, drill);
+}
+
+/// Runs a drill on a project with these services after this start.
+pub(crate) fn run_started(
+    services: &[&str],
+    start: impl AsyncFnOnce(&ComposeProject) + Send,
+    drill: impl AsyncFnOnce(Site) + Send,
+) {
     let library = Library::new();
     // The indexer runs as another user.
     std::fs::set_permissions(library.root(), std::fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -70,9 +79,8 @@ pub(crate) fn run_with(services: &[&str], drill: impl AsyncFnOnce(Site) + Send) 
     let hashes: Vec<_> = (1..=CHARTS).map(|number| write(number, ChartSpec::numbered(number))).collect();
     let removable = ChartSpec { title: REMOVABLE.to_owned(), ..ChartSpec::numbered(CHARTS + 1) };
     let removable = write(CHARTS + 1, removable);
-    let services = [&SERVICES[..], services].concat();
-    ComposeProject::run(&services, &[("CHARTS", &library.argument())], async |project| {
-        project.up().await;
+    ComposeProject::run(services, &[("CHARTS", &library.argument())], async |project| {
+        start(&project).await;
         let mut site = Site { project, removable, hashes, chartsets: Vec::new(), clients: Cell::new(0) };
         site.wait_for_all_replicas().await;
         site.chartsets = site.ids_of_chartsets().await;
@@ -93,7 +101,7 @@ impl Site {
     }
 
     /// The chartsets of the charts that the load requests.
-    async fn ids_of_chartsets(&self) -> Vec<String> {
+    pub(crate) async fn ids_of_chartsets(&self) -> Vec<String> {
         let list = self.client(0).get("/api/chartsets?perPage=60").await.json();
         let items = list["items"].as_array().expect("a list").iter();
         let requested = items.filter(|item| item["title"] != REMOVABLE);

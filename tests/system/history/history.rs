@@ -123,7 +123,7 @@ impl World {
 /// Runs the steps on a new system, on a thread in the network namespace of its host.
 pub(crate) fn run(options: &Options, steps: &[Step]) -> History {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    network::sweep();
+    network::sweep_once();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     thread::scope(|scope| {
         let thread = scope.spawn(|| {

@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chart_index_system_tests::{Base, run};
 use chart_index_tests::workspace_root;
 use serde_json::Value;
 use tempfile::TempDir;
-
-use crate::bases::Base;
-use crate::run;
 
 /// A storage of images and containers.
 pub(crate) struct Buildah {

@@ -21,6 +21,7 @@ mod sbom;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chart_index_system_tests::{run, strip_programs};
 use chart_index_tests::workspace_root;
 use serde_json::{Value, json};
 
@@ -34,7 +35,8 @@ const MAX_PROGRAM_BYTES: u64 = 36_000_000;
 #[ignore = "needs root and Debian: make test-system"]
 async fn image_of_built_programs_runs() {
     let buildah = Buildah::start();
-    let programs = stripped_programs(buildah.folder());
+    let programs = buildah.folder().join("programs");
+    strip_programs(&programs);
     buildah.import("build", &bases::WITHOUT_COMPILER, &[]);
     let volume = format!("{}:/programs-of-the-test:ro", programs.display());
     let (image, log) = build(&buildah, &[&volume]);
@@ -126,20 +128,6 @@ fn revision() -> String {
     format!("{}{suffix}", commit.trim())
 }
 
-/// The programs that the tests use, without debug information, in a folder.
-fn stripped_programs(folder: &Path) -> PathBuf {
-    let programs = folder.join("programs");
-    std::fs::create_dir(&programs).expect("a folder");
-    // This test is `target/debug/deps/…`.
-    let test = std::env::current_exe().expect("a path of the test");
-    let built = test.ancestors().nth(2).expect("the folder of the programs");
-    for name in contents::PROGRAMS {
-        let mut strip = Command::new("strip");
-        run(strip.arg("-o").arg(programs.join(name)).arg(built.join(name)));
-    }
-    programs
-}
-
 /// The folder of the Rust toolchain that built this test.
 fn toolchain() -> PathBuf {
     PathBuf::from(run(Command::new("rustc").args(["--print", "sysroot"])).trim())
@@ -149,13 +137,4 @@ fn toolchain() -> PathBuf {
 fn cargo_home() -> PathBuf {
     let home = || Path::new(&std::env::var_os("HOME").expect("HOME")).join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
-}
-
-/// Runs a command, asserts that it succeeds, and returns its standard output.
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let [stdout, stderr] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{command:?}\n{stdout}\n{stderr}");
-    stdout
 }

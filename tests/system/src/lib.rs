@@ -1,5 +1,5 @@
-//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, the services
-//! of docker-compose.yml, and load at a fixed rate.
+//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, a Docker
+//! engine for the services of docker-compose.yml, and load at a fixed rate.
 //!
 //! Every process that is started here is ended by the `Drop` of its value.
 #![expect(
@@ -10,14 +10,38 @@
     reason = "a test harness panics if it cannot start something, and prints how long starts take"
 )]
 
+mod base;
 mod compose;
+mod engine;
 mod haproxy;
 pub mod network;
 mod open_loop;
 mod prometheus;
 
+pub use base::Base;
 pub use compose::{ComposeProject, Connection};
+pub use engine::Engine;
 pub use haproxy::{PrivateHaproxy, haproxy_program};
 pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
 pub use prometheus::{PrivatePrometheus, Rule};
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a command, asserts that it succeeds, and returns its standard output.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{command:?}\n{stdout}\n{stderr}");
+    stdout
+}
+
+/// Writes the programs of this build, without debug information, into a new folder.
+pub fn strip_programs(folder: &Path) {
+    std::fs::create_dir(folder).expect("a folder");
+    for name in ["chart-index", "chart-indexer"] {
+        run(Command::new("strip").arg("-o").arg(folder.join(name)).arg(chart_index_tests::program(name)));
+    }
+}

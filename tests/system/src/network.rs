@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -138,29 +139,19 @@ impl Networks {
         format!("{}-{service}", self.name)
     }
 
-    pub(crate) fn host(&self) -> String {
+    fn host(&self) -> String {
         format!("{}.host", self.name)
     }
 
     /// Moves this thread into the namespace of the host. Threads that it starts later are there as well.
     pub fn enter_host(&self) {
-        let namespace = File::open(Path::new("/run/netns").join(self.host())).expect("the namespace");
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-            .expect("the thread may change its namespace");
+        enter(&Path::new("/run/netns").join(self.host()));
     }
 
     /// The address of a service on its first network.
     pub fn address(&self, service: &str) -> Ipv4Addr {
         let first = self.interfaces.iter().find(|interface| interface.service == service);
         first.unwrap_or_else(|| panic!("no such service: {service}")).address
-    }
-
-    /// The addresses of the other services that are on a network with this one, with their names.
-    pub(crate) fn neighbours(&self, service: &str) -> Vec<(Ipv4Addr, &str)> {
-        let own = self.interfaces.iter().filter(|interface| interface.service == service);
-        let own: Vec<_> = own.map(|interface| &interface.network).collect();
-        let shared = self.interfaces.iter().filter(|interface| own.contains(&&interface.network));
-        shared.map(|interface| (interface.address, interface.service.as_str())).collect()
     }
 
     /// Connects a service to its networks, or disconnects it: packets to it are lost.
@@ -187,16 +178,6 @@ impl Networks {
     /// Gives a further address to a service on the first network.
     pub fn add_address(&self, service: &str, address: Ipv4Addr) {
         batch(&self.namespace(service), &[format!("addr add {address}/32 dev eth0")]);
-    }
-
-    /// Separates these services from each other, or ends that: packets between isolated ports of a bridge are
-    /// lost, without any response. Both remain connected to all others.
-    pub(crate) fn set_partitioned(&self, services: &[&str], partitioned: bool) {
-        let state = if partitioned { "on" } else { "off" };
-        let ports = self.interfaces.iter().filter(|interface| services.contains(&interface.service.as_str()));
-        let commands =
-            ports.map(|interface| format!("link set {} type bridge_slave isolated {state}", interface.port));
-        batch(&self.host(), &commands.collect::<Vec<_>>());
     }
 }
 
@@ -253,6 +234,12 @@ fn hardware_address(address: Ipv4Addr) -> String {
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
+/// Calls [`sweep`] unless this process has called it here before.
+pub fn sweep_once() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(sweep);
+}
+
 /// Deletes the namespaces of dead test processes, with the processes in them, and their folders.
 pub fn sweep() {
     let namespaces = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
@@ -285,6 +272,13 @@ pub fn kill_processes(namespace: &str) {
         // Those that have ended meanwhile are an error of kill, and gone.
         let _ = Command::new("kill").arg("-KILL").args(processes).stderr(Stdio::null()).status();
     }
+}
+
+/// Moves this thread into a network namespace.
+pub(crate) fn enter(namespace: &Path) {
+    let namespace = File::open(namespace).expect("the namespace");
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+        .expect("the thread may change its namespace");
 }
 
 fn delete(namespace: &str) {

@@ -1,0 +1,77 @@
+//! `make up`: the first start, a start with another image, and one after `make down`.
+
+use chart_index_system_tests::ComposeProject;
+use serde_json::Value;
+
+use super::report::Drill;
+use super::site::{self, LIMIT, REPLICAS, Site};
+
+/// The services that run, apart from the replicas.
+const OTHERS: [&str; 10] = [
+    "postgres",
+    "backup",
+    "redis",
+    "meilisearch",
+    "sync",
+    "haproxy",
+    "prometheus",
+    "alertmanager",
+    "blackbox",
+    "grafana",
+];
+
+#[test]
+#[ignore = "needs root and a Meilisearch server: make test-system"]
+fn make_up_with_meilisearch_replaces_images_and_keeps_data() {
+    site::run_started(&[], async |project| make_up(project, 1), replaces_images_and_keeps_data);
+}
+
+async fn replaces_images_and_keeps_data(site: Site) {
+    assert_healthy(&site);
+    assert_eq!(site.admitted(1).await, LIMIT, "the replicas share the limit");
+
+    let before = inspect_all(&site);
+    let mut drill = Drill::start(site.load(60).start());
+    drill.wait_for_requests(180).await;
+    drill.begin_phase("another image");
+    make_up(&site.project, 2);
+    site.wait_for_all_replicas().await;
+    drill.record_recovery();
+    let report = drill.finish("make up with another image");
+    assert_eq!(report.failed(""), 0, "replicas are replaced one by one");
+    for (before, (service, after)) in before.iter().zip(inspect_all(&site)) {
+        let is_program = REPLICAS.contains(&service) || service == "sync";
+        assert_eq!(before.1["Image"] != after["Image"], is_program, "{service}");
+        assert_eq!(before.1["Id"] != after["Id"], is_program, "{service}");
+    }
+    assert_healthy(&site);
+
+    let chartsets = site.ids_of_chartsets().await;
+    site.project.run_once("ingest", &["remove", "chart", &site.removable]);
+    site.project.run_script("make", &["down"]);
+    assert_eq!(site.project.containers(&[]), "");
+    make_up(&site.project, 2);
+    site.wait_for_all_replicas().await;
+    assert_healthy(&site);
+    assert_eq!(site.ids_of_chartsets().await, chartsets);
+    // Only the database knows of it: the chart is in the library.
+    assert_eq!(site.status_of("lookup-1", &site.removable).await, "unknown");
+}
+
+/// Runs `make up` with an image that differs for each number.
+fn make_up(project: &ComposeProject, number: u32) {
+    let dockerfile = format!("FROM chart-index:0.1.0\nARG VERSION\nLABEL number={number}\n");
+    std::fs::write(project.folder().join("Dockerfile"), dockerfile).expect("a file");
+    project.run_script("make", &["up"]);
+}
+
+fn inspect_all(site: &Site) -> Vec<(&'static str, Value)> {
+    let services = REPLICAS.into_iter().chain(OTHERS);
+    services.map(|service| (service, site.project.inspect(service))).collect()
+}
+
+fn assert_healthy(site: &Site) {
+    for (service, container) in inspect_all(site) {
+        assert_eq!(container["State"]["Health"]["Status"], "healthy", "{service}");
+    }
+}

@@ -1,0 +1,161 @@
+//! A Docker engine in namespaces of its own, with images of the names that docker-compose.yml has.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use chart_index_tests::{PrivateMeilisearch, workspace_root};
+
+use crate::base::Base;
+use crate::{network, run, strip_programs};
+
+/// What the images of src/images have in common.
+const BASE: Base = Base {
+    name: "compose",
+    packages: "bash,coreutils,curl,dash,findutils,grep,gzip,haproxy,postgresql,redis-server,sed,wget",
+    commands: r"
+# What is not needed, such as the compiler of queries, is most of the bytes.
+rm -rf usr/lib/*/libLLVM* usr/lib/postgresql/*/lib/bitcode usr/lib/postgresql/*/lib/llvmjit*
+rm -rf usr/share/doc usr/share/i18n usr/share/locale usr/share/man usr/share/perl* usr/lib/*/perl*
+mkdir -p usr/local/bin var/lib/postgresql/data
+(cd usr/local/bin && ln -s ../../lib/postgresql/*/bin/* .)
+printf '%s:x:%s:%s::/:/bin/sh\n' root 0 0 postgres 999 999 haproxy 99 99 redis 999 999 >etc/passwd
+printf '%s:x:%s:\n' root 0 postgres 999 haproxy 99 >etc/group
+chown 999:999 var/lib/postgresql/data",
+};
+
+/// A running engine. Dropping the value ends all of its containers and deletes its data, and so does the end of
+/// this process.
+#[derive(Debug)]
+pub struct Engine {
+    script: Child,
+    folder: PathBuf,
+}
+
+impl Engine {
+    /// The engine of this process, which one caller has at a time: its services take most of two processors. It
+    /// ends with the process.
+    pub(crate) fn lock() -> MutexGuard<'static, Self> {
+        static ENGINE: LazyLock<Mutex<Engine>> = LazyLock::new(|| Mutex::new(Engine::start()));
+        // After a panic the next caller has its own containers.
+        ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start() -> Self {
+        let start = Instant::now();
+        let engine = Self::start_in(std::env::temp_dir().join(network::project_name(0)));
+        engine.make_images();
+        eprintln!("the engine and its images took {:.1?}", start.elapsed());
+        engine
+    }
+
+    /// Starts an engine without images in a new folder.
+    pub fn start_in(folder: PathBuf) -> Self {
+        let mut script = Command::new(workspace_root().join("scripts/docker-engine"));
+        script.arg("run").arg(&folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = script.spawn().expect("the script starts");
+        let mut line = String::new();
+        let output = script.stdout.take().expect("the output is piped");
+        BufReader::new(output).read_line(&mut line).expect("UTF-8");
+        assert!(!line.is_empty(), "the engine responds");
+        Self { script, folder }
+    }
+
+    fn make_images(&self) {
+        run(self.docker(&["import"]).arg(BASE.archive()).arg("base"));
+        let contexts = self.folder.join("images");
+        copy(&workspace_root().join("tests/system/src/images"), &contexts);
+        complete_chart_index(&contexts.join("chart-index"));
+        complete_meilisearch(&contexts.join("meilisearch"));
+        for image in images() {
+            let (name, _) = image.rsplit_once(':').expect("a version");
+            let name = name.rsplit_once('/').map_or(name, |(_, name)| name);
+            let context = Some(contexts.join(name)).filter(|context| context.exists());
+            let context = context.unwrap_or_else(|| contexts.join("monitoring"));
+            run(self.docker(&["build", "--tag", &image]).arg(context));
+        }
+    }
+
+    /// A command of the client.
+    pub(crate) fn docker(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("docker");
+        command.args(arguments).env("DOCKER_HOST", self.host()).env("DOCKER_BUILDKIT", "0");
+        command
+    }
+
+    /// What clients use as `DOCKER_HOST`.
+    pub(crate) fn host(&self) -> String {
+        format!("unix://{}", self.folder.join("docker.sock").display())
+    }
+
+    /// Moves this thread into the network namespace of the engine. Threads that it starts later are there as
+    /// well.
+    pub(crate) fn enter_network(&self) {
+        network::enter(&self.process().join("ns/net"));
+    }
+
+    /// A command in the namespaces of the engine, in which its processes have the ids that it reports.
+    pub(crate) fn command(&self, program: &[&str]) -> Command {
+        let namespaces = self.process().join("ns");
+        let mut command = Command::new("nsenter");
+        for (kind, file) in [("net", "net"), ("mount", "mnt"), ("pid", "pid_for_children")] {
+            command.arg(format!("--{kind}={}", namespaces.join(file).display()));
+        }
+        command.args(program);
+        command
+    }
+
+    /// The folder in /proc of the process whose namespaces are those of the engine.
+    pub fn process(&self) -> PathBuf {
+        let id = std::fs::read_to_string(self.folder.join("pid")).expect("the engine runs");
+        Path::new("/proc").join(id.trim())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        drop(self.script.stdin.take());
+        let _ = self.script.wait();
+    }
+}
+
+/// Adds the programs, and the last stage of the Dockerfile of this repository.
+fn complete_chart_index(context: &Path) {
+    strip_programs(&context.join("programs"));
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a Dockerfile");
+    let stages = read(&workspace_root().join("Dockerfile"));
+    let (_, last_stage) = stages.rsplit_once("\nFROM ").expect("a stage");
+    let dockerfile = context.join("Dockerfile");
+    std::fs::write(&dockerfile, format!("{}\nFROM {last_stage}", read(&dockerfile))).expect("a file");
+}
+
+/// Adds the `meilisearch` on the PATH, if there is one.
+fn complete_meilisearch(context: &Path) {
+    let files = context.join("files");
+    for folder in ["opt", "usr/local/bin"] {
+        std::fs::create_dir_all(files.join(folder)).expect("a folder");
+    }
+    if let Some(program) = PrivateMeilisearch::program() {
+        copy(&program, &files.join("usr/local/bin"));
+    }
+    // What .ci/meilisearch writes: its program needs these files.
+    if Path::new("/opt/meilisearch").exists() {
+        copy(Path::new("/opt/meilisearch"), &files.join("opt"));
+    }
+}
+
+/// The images of docker-compose.yml.
+fn images() -> Vec<String> {
+    let file = std::fs::read_to_string(workspace_root().join("docker-compose.yml")).expect("a file");
+    let images = file.lines().filter_map(|line| line.trim().strip_prefix("image: "));
+    // The default of a variable.
+    let images = images.map(|image| image.rsplit(":-").next().unwrap_or(image).trim_end_matches('}'));
+    images.map(str::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+/// Copies a file or folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    run(Command::new("cp").arg("--recursive").arg(from).arg(to));
+}

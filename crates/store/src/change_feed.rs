@@ -22,6 +22,8 @@
 //! constant size would not suffice: a server that is restored to a time before the gap would assign the same
 //! sequences again.
 
+use std::time::Duration;
+
 use chart_index_domain::{Origin, Position, ReadError};
 use sqlx::Connection;
 
@@ -46,8 +48,8 @@ const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1s'
 pub struct Backlog {
     /// Their number, up to [`Backlog::MAX_CHANGES`].
     pub changes: u64,
-    /// When the first of them was made, in Unix epoch milliseconds; `None` without changes.
-    pub oldest_ms: Option<i64>,
+    /// The age of the first of them, by the clock of PostgreSQL; `None` without changes.
+    pub oldest_age: Option<Duration>,
 }
 
 impl Backlog {
@@ -190,10 +192,10 @@ impl Store {
 
     /// Returns the changes without a sequence, for monitoring. A chart or chartset may have several.
     pub async fn pending_changes(&self) -> Result<Backlog, ReadError> {
-        let (changes, oldest_ms): (i64, Option<i64>) = self
+        let (changes, age_ms): (i64, Option<i64>) = self
             .long_read("read pending changes", |mut connection| async move {
                 sqlx::query_as(
-                    "SELECT count(*), min(changed_at_ms) FROM (
+                    "SELECT count(*), (extract(epoch FROM clock_timestamp()) * 1000)::bigint - min(changed_at_ms) FROM (
                          SELECT changed_at_ms FROM pending_changes WHERE transaction_id >= pending_changes_from()
                          LIMIT $1
                      ) AS pending",
@@ -203,7 +205,8 @@ impl Store {
                 .await
             })
             .await?;
-        Ok(Backlog { changes: changes.unsigned_abs(), oldest_ms })
+        let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+        Ok(Backlog { changes: changes.unsigned_abs(), oldest_age: age_ms.map(age) })
     }
 }
 

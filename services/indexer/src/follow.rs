@@ -81,8 +81,8 @@ async fn greatest_backlog(
             *lag = Some(Lag::read(store, position, *lag).await?);
         }
     }
-    let known = || lags.iter().flatten().map(|lag| lag.unapplied);
-    let changes = known().map(|unapplied| unapplied.count).max();
-    let oldest_ms = known().filter_map(|unapplied| unapplied.oldest_ms).min();
-    Ok(changes.map(|changes| Backlog { changes, oldest_ms }))
+    let known = || lags.iter().flatten();
+    let changes = known().map(|lag| lag.unapplied.count).max();
+    let oldest_age = known().filter(|lag| lag.unapplied.oldest_ms.is_some()).map(Lag::age).max();
+    Ok(changes.map(|changes| Backlog { changes, oldest_age }))
 }

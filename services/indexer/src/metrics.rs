@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chart_index_instrumentation::DATABASE_BUCKETS;
 use chart_index_store::Backlog;
@@ -164,9 +164,10 @@ fn observe_last_success<'a>(meter: &Meter, nodes: impl Iterator<Item = (&'a &'a 
         .build();
 }
 
-/// The number and the age of changes that wait. They have no value while the backlog is not known.
+/// The number and the age of changes that wait, which grows after it was read. They have no value while the
+/// backlog is not known.
 #[derive(Debug, Default)]
-pub(crate) struct BacklogGauges(Mutex<Option<Backlog>>);
+pub(crate) struct BacklogGauges(Mutex<Option<(Backlog, Instant)>>);
 
 impl BacklogGauges {
     /// The changes that the node lacks that lags most.
@@ -208,7 +209,7 @@ impl BacklogGauges {
             .with_unit("{change}")
             .with_description(count_description)
             .with_callback(move |observer| {
-                if let Some(backlog) = Self::backlog(&weak) {
+                if let Some((backlog, _)) = Self::backlog(&weak) {
                     observer.observe(backlog.changes, &[]);
                 }
             })
@@ -219,21 +220,22 @@ impl BacklogGauges {
             .with_unit("s")
             .with_description(age_description)
             .with_callback(move |observer| {
-                if let Some(backlog) = Self::backlog(&weak) {
-                    let age_ms = backlog.oldest_ms.map_or(0, |oldest_ms| now_ms() - oldest_ms);
-                    observer.observe(seconds(age_ms.max(0)), &[]);
+                if let Some((backlog, read)) = Self::backlog(&weak) {
+                    let age = backlog.oldest_age.map_or(Duration::ZERO, |age| age + read.elapsed());
+                    observer.observe(age.as_secs_f64(), &[]);
                 }
             })
             .build();
         gauges
     }
 
-    /// Sets the backlog; `None` if it is not known.
+    /// Sets the backlog that was just read; `None` if it is not known.
     pub(crate) fn set(&self, backlog: Option<Backlog>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = backlog;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            backlog.map(|backlog| (backlog, Instant::now()));
     }
 
-    fn backlog(gauges: &Weak<Self>) -> Option<Backlog> {
+    fn backlog(gauges: &Weak<Self>) -> Option<(Backlog, Instant)> {
         *gauges.upgrade()?.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -474,11 +476,11 @@ mod tests {
         let metrics = Metrics::new();
         let gauges = BacklogGauges::of_nodes(&metrics.meter());
         assert_eq!(metrics.samples("chart_index_sync"), Vec::<String>::new());
-        gauges.set(Some(Backlog { changes: 7, oldest_ms: Some(now_ms() - 90_000) }));
+        gauges.set(Some(Backlog { changes: 7, oldest_age: Some(Duration::from_secs(90)) }));
         assert_eq!(metrics.value("chart_index_sync_pending_changes"), 7.0);
         let age = metrics.value("chart_index_sync_lag_seconds");
         assert!((90.0..100.0).contains(&age), "{age}");
-        gauges.set(Some(Backlog { changes: 0, oldest_ms: None }));
+        gauges.set(Some(Backlog { changes: 0, oldest_age: None }));
         assert_eq!(metrics.value("chart_index_sync_lag_seconds"), 0.0);
         gauges.set(None);
         assert_eq!(metrics.samples("chart_index_sync"), Vec::<String>::new());

@@ -95,7 +95,7 @@ async fn checks_of_unchanged_folders_are_no_changes() {
     let sequence = last(&catalogue.feed_after(0).await);
     catalogue.put(&draft, 20).await;
     catalogue.put(&ChartsetDraft { path: "alpha/moved".into(), ..draft }, 30).await;
-    assert_eq!(catalogue.store.pending_changes().await.unwrap(), Backlog { changes: 0, oldest_ms: None });
+    assert_eq!(catalogue.store.pending_changes().await.unwrap(), Backlog { changes: 0, oldest_age: None });
     assert_eq!(catalogue.feed_after(sequence).await, []);
 }
 

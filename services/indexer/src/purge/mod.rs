@@ -22,7 +22,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::backoff::{NODE_RESTART, Pauses};
-use crate::clock::now_ms;
 use crate::metrics::BacklogGauges;
 
 pub(crate) use self::purger::{PurgeArguments, Purger};
@@ -49,7 +48,7 @@ pub(crate) async fn follow(store: Store, purger: Purger, mut numbers: watch::Rec
             .with_unit("{tag}")
             .with_description("Tags that were purged from the CDN, the repetitions included, by outcome")
             .build(),
-        oldest_ms: None,
+        waiting_since: None,
     };
     let mut pauses = Pauses::new(NODE_RESTART);
     loop {
@@ -65,7 +64,7 @@ struct Follower {
     backlog: Arc<BacklogGauges>,
     purges: Counter<u64>,
     /// When the oldest change was read that is not purged.
-    oldest_ms: Option<i64>,
+    waiting_since: Option<Instant>,
 }
 
 /// Tags that are purged again.
@@ -95,7 +94,7 @@ impl Follower {
                 if is_lost { [ALL.to_owned()].into() } else { tags(&poll, position.sequence).into() };
             position = poll.position;
             if !tags.is_empty() {
-                self.oldest_ms.get_or_insert_with(now_ms);
+                self.waiting_since.get_or_insert_with(Instant::now);
                 self.set_backlog(tags.len());
                 self.purge(&tags).await?;
                 let now = Instant::now();
@@ -107,7 +106,7 @@ impl Follower {
                 repeats.extend(REPEATS.into_iter().enumerate().map(repeat));
                 repeats.make_contiguous().sort_by_key(|repeat| repeat.at);
             }
-            self.oldest_ms = None;
+            self.waiting_since = None;
             self.set_backlog(0);
             pauses.reset();
             while let Some(Repeat { tags, then, .. }) =
@@ -141,7 +140,8 @@ impl Follower {
     }
 
     fn set_backlog(&self, changes: usize) {
-        self.backlog.set(Some(Backlog { changes: changes as u64, oldest_ms: self.oldest_ms }));
+        let oldest_age = self.waiting_since.map(|since| since.elapsed());
+        self.backlog.set(Some(Backlog { changes: changes as u64, oldest_age }));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use deadpool::managed::Object;
-use sqlx::{Connection, PgConnection};
+use sqlx::{Executor, PgConnection};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant, timeout_at};
 
@@ -18,9 +18,9 @@ const MAX_RETURN_TIME: Duration = Duration::from_mins(1);
 
 /// A pool connection for one attempt, which must end at a deadline.
 ///
-/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when a ping shows
-/// that its statement has ended, up to the deadline. Dropped after it, it is closed: a statement on it may
-/// never get a response.
+/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when its
+/// statement and its transaction have ended, up to the deadline. Dropped after it, it is closed: a statement on
+/// it may never get a response.
 #[derive(Debug)]
 pub(crate) struct PooledConnection {
     /// Present until it is released or dropped.
@@ -83,9 +83,9 @@ impl Drop for PooledConnection {
         let deadline = self.deadline.min(Instant::now() + MAX_RETURN_TIME);
         let health = self.health.clone();
         runtime.spawn(async move {
-            // The ping also ends a transaction that was dropped.
-            match timeout_at(deadline, connection.ping()).await {
-                Ok(Ok(())) => drop(connection),
+            // sqlx ends a transaction that was dropped, but not one whose `BEGIN` was sent and not awaited.
+            match timeout_at(deadline, connection.execute("ROLLBACK")).await {
+                Ok(Ok(_)) => drop(connection),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "closing a connection that was lost");
                     close(connection);

@@ -262,7 +262,9 @@ fn connection_pool(
     health: &ConnectionHealth,
 ) -> ConnectionPool {
     let limit = format!("{}ms", config.statement_timeout.as_millis());
-    // JIT compilation takes longer than a statement of a service should.
-    let options = options.clone().options([("statement_timeout", &*limit), ("jit", "off")]);
+    // JIT compilation takes longer than a statement of a service should. A rollback without a transaction is a
+    // warning.
+    let settings = [("statement_timeout", &*limit), ("jit", "off"), ("client_min_messages", "error")];
+    let options = options.clone().options(settings);
     ConnectionPool::new(options, health.clone(), config.max_connections, config.acquire_timeout)
 }

@@ -1,6 +1,7 @@
 //! `make up`: the first start, a start with another image, and one after `make down`.
 
 use chart_index_system_tests::ComposeProject;
+use chart_index_tests::workspace_root;
 use serde_json::Value;
 
 use super::report::Drill;
@@ -29,6 +30,10 @@ fn make_up_with_meilisearch_replaces_images_and_keeps_data() {
 async fn replaces_images_and_keeps_data(site: Site) {
     assert_healthy(&site);
     assert_eq!(site.admitted(1).await, LIMIT, "the replicas share the limit");
+    for command in runbook_commands() {
+        let output = site.project.run_shell(&command);
+        assert!(!output.trim().is_empty(), "{command}");
+    }
 
     let before = inspect_all(&site);
     let mut drill = Drill::start(site.load(60).start());
@@ -56,6 +61,28 @@ async fn replaces_images_and_keeps_data(site: Site) {
     assert_eq!(site.ids_of_chartsets().await, chartsets);
     // Only the database knows of it: the chart is in the library.
     assert_eq!(site.status_of("lookup-1", &site.removable).await, "unknown");
+}
+
+/// The commands that docs/runbook.md has for Compose, with harmless arguments.
+fn runbook_commands() -> Vec<String> {
+    let page = std::fs::read_to_string(workspace_root().join("docs/runbook.md")).expect("a page");
+    let as_operator =
+        page.split_once("`AS_OPERATOR` is\n\n```sh\n").and_then(|(_, rest)| rest.split_once("\n```"));
+    let (as_operator, _) = as_operator.expect("the command of an operator");
+    let rows =
+        page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1)?.strip_prefix('`'));
+    let commands: Vec<String> = rows
+        .filter(|cell| cell.starts_with("docker compose "))
+        .map(|cell| {
+            let command = cell.trim_end_matches('`').replace("AS_OPERATOR", &format!("{as_operator} ping"));
+            let path = if command.contains("meilisearch") { "health" } else { "readyz" };
+            let command = command.replace("/PATH", &format!("/{path}")).replace("COMMAND", "verify");
+            let arguments = if command.contains("psql") { " --command 'SELECT 1'" } else { "" };
+            command + arguments
+        })
+        .collect();
+    assert!(commands.len() > 5, "{commands:?}");
+    commands
 }
 
 /// Runs `make up` with an image that differs for each number.

@@ -95,6 +95,17 @@ impl ComposeProject {
         run(&mut self.command(program, arguments))
     }
 
+    /// Runs a command line in the folder of the compose file; returns its standard output. `docker compose` is
+    /// that of this machine, without a terminal.
+    pub fn run_shell(&self, command: &str) -> String {
+        let compose = self.compose(&[]);
+        let program = [compose.get_program()].into_iter().chain(compose.get_args());
+        let program = program.map(|part| part.to_str().expect("UTF-8")).collect::<Vec<_>>().join(" ");
+        let command = command.replace("docker compose exec", "docker compose exec -T");
+        let command = command.replace("docker compose run", "docker compose run -T");
+        self.run_script("sh", &["-ec", &command.replace("docker compose", &program)])
+    }
+
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder()).env_clear();

@@ -40,6 +40,29 @@ async fn each_lookup_is_one_round_trip() {
     assert_eq!(proxy.messages() - before, 6);
 }
 
+/// The server executes a `BEGIN` that was sent before its future was dropped.
+#[tokio::test]
+async fn connection_of_an_abandoned_snapshot_returns_without_a_transaction() {
+    let catalogue = catalogue().await;
+    let proxy = Proxy::start_with_delay(catalogue.database.url(), Duration::from_millis(200)).await;
+    let store = store_with_one_connection(proxy.url());
+    store.chart(hash(1)).await.unwrap().unwrap();
+    let before = proxy.messages();
+    let abandoned = tokio::spawn({
+        let store = store.clone();
+        async move { store.feed_after(0, 10).await }
+    });
+    // A ping, and the `BEGIN`.
+    within(TIMEOUT, async || (proxy.messages() == before + 2).then_some(())).await;
+    abandoned.abort();
+    assert!(abandoned.await.unwrap_err().is_cancelled());
+    store.chart(hash(1)).await.unwrap().unwrap();
+    let transactions = "SELECT count(*) FROM pg_stat_activity
+                        WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+    assert_eq!(catalogue.database.psql(transactions), "0");
+    store.feed_after(0, 10).await.unwrap();
+}
+
 #[tokio::test]
 async fn connection_of_an_abandoned_lookup_returns_when_its_statement_ended() {
     let catalogue = catalogue().await;

@@ -289,9 +289,9 @@ CREATE INDEX shown_charts_of_chartset ON shown_charts (chartset_id);
 -- For totals of lists.
 CREATE INDEX shown_charts_by_rating ON shown_charts (keys, rating);
 
--- Writes what lists filter and sort by of a chartset. Not for several at once: PostgreSQL would expect more rows
--- than there are, and scan whole tables until they are analyzed, which made an ingest into a new database take twice
--- the time.
+-- Writes what lists filter and sort by of a chartset. Not of several at once: PostgreSQL would expect more rows
+-- than there are, and an ingest into a new database would scan whole tables until they are analyzed
+-- (benchmarks/results/2026-11-26-chart-filters.md).
 CREATE FUNCTION write_shown(chartset text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM shown_charts WHERE chartset_id = chartset;

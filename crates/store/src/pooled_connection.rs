@@ -18,9 +18,9 @@ const MAX_RETURN_TIME: Duration = Duration::from_mins(1);
 
 /// A pool connection for one attempt, which must end at a deadline.
 ///
-/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when its
-/// statement and its transaction have ended, up to the deadline. Dropped after it, it is closed: a statement on
-/// it may never get a response.
+/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when its statement
+/// and its transaction have ended, up to the deadline. Dropped after it, it is closed: a statement on it may
+/// never get a response.
 #[derive(Debug)]
 pub(crate) struct PooledConnection {
     /// Present until it is released or dropped.

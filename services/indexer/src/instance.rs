@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,16 +51,7 @@ pub(crate) fn parse_base(text: &str) -> Result<Url, String> {
 impl Instance {
     /// The instance with this base address.
     pub(crate) fn new(base: &Url, max_pause: Duration) -> Result<Self> {
-        // An error means that there is one already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(concat!("chart-indexer/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(TIMEOUT)
-            // A redirected POST would become a GET.
-            .redirect(Policy::none())
-            .build()
-            .context("cannot create the HTTP client")?;
+        let client = http_client(Client::builder().read_timeout(TIMEOUT))?;
         Ok(Self { client, base: base.clone(), max_pause })
     }
 
@@ -118,6 +109,19 @@ impl Instance {
         tokio::time::sleep(pause).await;
         Ok(())
     }
+}
+
+/// An HTTP client of this program, which follows no redirects.
+///
+/// # Errors
+/// The client cannot be created.
+pub(crate) fn http_client(builder: ClientBuilder) -> Result<Client> {
+    // An error means that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = builder.user_agent(concat!("chart-indexer/", env!("CARGO_PKG_VERSION")));
+    // A redirected POST would become a GET.
+    let builder = builder.connect_timeout(CONNECT_TIMEOUT).redirect(Policy::none());
+    builder.build().context("cannot create the HTTP client")
 }
 
 /// `Retry-After` in seconds, the form that chart indexes send.

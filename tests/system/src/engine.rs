@@ -26,7 +26,7 @@ printf '%s:x:%s:\n' root 0 postgres 999 haproxy 99 >etc/group
 chown 999:999 var/lib/postgresql/data",
 };
 
-/// A running engine. Dropping the value ends all of its containers and deletes its data, and so does the end of
+/// A running engine. Dropping the value ends all of its containers and deletes its data, as does the end of
 /// this process.
 #[derive(Debug)]
 pub struct Engine {
@@ -141,7 +141,7 @@ fn complete_meilisearch(context: &Path) {
         copy(&program, &files.join("usr/local/bin"));
     }
     // What .ci/meilisearch writes: its program needs these files.
-    if Path::new("/opt/meilisearch").exists() {
+    if Path::new("/opt/meilisearch/ld-musl-x86_64.so.1").exists() {
         copy(Path::new("/opt/meilisearch"), &files.join("opt"));
     }
 }

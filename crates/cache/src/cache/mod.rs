@@ -299,8 +299,8 @@ impl Cache {
         must_revalidate.then(|| now.since(timestamps.read_at_ms))
     }
 
-    /// Whether the response in memory is shown to be current: nothing that it depends on has changed, as far as
-    /// the catalogue was polled, which was a few seconds ago.
+    /// Whether the response in memory is shown to be current: the last poll of the catalogue, at most three
+    /// seconds ago, has no later change of what it depends on.
     #[must_use]
     pub fn is_current(&self, key: &CacheKey) -> bool {
         self.memory.timestamps(key).is_some_and(|timestamps| {

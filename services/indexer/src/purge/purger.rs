@@ -7,8 +7,9 @@ use anyhow::{Context, Result, ensure};
 use chart_index_cli::{FileParser, SecretParser};
 use clap::{Args, ValueEnum};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Url};
+
+use crate::instance::http_client;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -96,14 +97,7 @@ impl Purger {
             url.contains(PLACEHOLDER) == (form == PurgeForm::Url),
             "PURGE_URL: {PLACEHOLDER} belongs to the form `url`, and only there"
         );
-        // An error means that there is one already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(concat!("chart-indexer/", env!("CARGO_PKG_VERSION")))
-            .timeout(TIMEOUT)
-            .redirect(Policy::none())
-            .build()
-            .context("cannot create the HTTP client")?;
+        let client = http_client(Client::builder().timeout(TIMEOUT))?;
         Ok(Some(Self { client, url, form, header: purge_header.or(purge_header_file) }))
     }
 

@@ -17,6 +17,9 @@ use crate::run;
 /// Maximum time until a service is healthy, or a one-shot service has ended.
 const START_TIMEOUT: Duration = Duration::from_mins(2);
 
+/// Maximum lines of each log that a test prints when it fails.
+const LOG_LINES: usize = 25;
+
 /// Time between two questions to the engine.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -308,6 +311,18 @@ impl ComposeProject {
         self.containers(&[&format!("service={service}"), "oneoff=False"])
     }
 
+    /// Prints the ends of the logs of these containers.
+    fn print_logs(&self, containers: &str) {
+        for container in containers.lines() {
+            let name = self.engine.docker(&["inspect", "--format={{.Name}}", container]).output();
+            let name = name.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+            let log = log_of(&self.engine, container);
+            let lines: Vec<_> = log.lines().collect();
+            let end = &lines[lines.len().saturating_sub(LOG_LINES)..];
+            println!("the log of {}: {}", name.unwrap_or_default().trim(), end.join("\n  "));
+        }
+    }
+
     /// The ids of the containers with these labels, whether they run or not.
     pub fn containers(&self, labels: &[&str]) -> String {
         let mut command = self.engine.docker(&["ps", "--all", "--quiet"]);
@@ -320,6 +335,9 @@ impl ComposeProject {
 impl Drop for ComposeProject {
     fn drop(&mut self) {
         let containers = self.containers(&[]);
+        if std::thread::panicking() {
+            self.print_logs(&containers);
+        }
         let remove: Vec<_> = ["rm", "--force"].into_iter().chain(containers.lines()).collect();
         let _ = self.engine.docker(&remove).output();
         let _ = self.compose(&["down", "--volumes"]).output();

@@ -17,6 +17,7 @@ mod limits;
 mod list;
 mod load;
 mod logging;
+mod long_polls;
 mod lookup;
 mod outage;
 mod overload;

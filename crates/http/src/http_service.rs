@@ -18,6 +18,7 @@ use chart_index_instrumentation::{Sampler, meter};
 use chart_index_ratelimit::{Group, Limiter};
 use futures_util::FutureExt;
 use opentelemetry::metrics::Meter;
+use tokio::time::Instant;
 use tower::{BoxError, Service};
 use tracing::Instrument;
 
@@ -25,7 +26,7 @@ use crate::connection_timer::ConnectionTimer;
 use crate::rate_limit::{PeerAddress, RateLimiting};
 use crate::request_context::RequestContext;
 use crate::request_limits::{self, RequestLimits};
-use crate::request_telemetry::RequestTelemetry;
+use crate::request_telemetry::{RequestTelemetry, Waited};
 use crate::routes::{MatchedRoute, RouteTable};
 use crate::{
     AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
@@ -203,7 +204,7 @@ impl HttpService {
     async fn call(
         &self,
         mut request: Request,
-        route: Result<MatchedRoute, ApiError>,
+        mut route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
         match &self.listener {
             Listener::Private(shared) => {
@@ -213,40 +214,61 @@ impl HttpService {
             }
             Listener::Public { shared, rate_limiter } => {
                 let group = route.as_ref().map_or(Group::Other, |route| route.group);
-                if route.as_ref().is_ok_and(|route| route.has_body) {
-                    // Boxed, so that the future of requests without a body is no larger.
-                    request = Box::pin(self.receive(shared, rate_limiter, request, group)).await?;
+                let mut waited = None;
+                if let Ok(route) = &mut route
+                    && (route.has_body || route.may_wait)
+                {
+                    // Boxed, so that the future of other requests is no larger.
+                    let prepared = Box::pin(self.prepare(shared, rate_limiter, request, route));
+                    (request, waited) = prepared.await?;
                 }
                 let _permits = shared.limits.try_acquire(group)?;
                 let response =
                     pin!(self.call_within_rate_limit(&shared.routes, rate_limiter, request, route));
-                tokio::select! {
+                let mut response = tokio::select! {
                     biased;
-                    response = response => response,
-                    () = self.timer.after(shared.limits.deadline) => Err(ApiError::DeadlineExceeded),
+                    response = response => response?,
+                    () = self.timer.after(shared.limits.deadline) => return Err(ApiError::DeadlineExceeded),
+                };
+                if let Some(waited) = waited {
+                    response.extensions_mut().insert(waited);
                 }
+                Ok(response)
             }
         }
     }
 
-    /// Receives a request with its body, before it counts as in flight: clients decide how long that takes. The
-    /// rate limit is decided first, so that a body that never arrives counts.
-    async fn receive(
+    /// Receives the body of a request, or lets it wait, before it counts as in flight: clients decide how long
+    /// that takes. The rate limit is decided first, so that a body that never arrives counts. Returns the
+    /// request and how long it has waited.
+    async fn prepare(
         &self,
         shared: &PublicListener,
         rate_limiter: &HttpRateLimiter,
         request: Request,
-        group: Group,
-    ) -> Result<Request, ApiError> {
+        route: &mut MatchedRoute,
+    ) -> Result<(Request, Option<Waited>), ApiError> {
+        let wait = shared.routes.wait(*route, &request);
+        if !route.has_body && wait.is_none() {
+            return Ok((request, None));
+        }
         // While the group is at its limit, requests are rejected at once and do not count.
-        drop(shared.limits.try_acquire(group)?);
-        let _permit = shared.limits.try_acquire_body()?;
+        drop(shared.limits.try_acquire(route.group)?);
+        let permit = if route.has_body { Some(shared.limits.try_acquire_body()?) } else { None };
         let address = rate_limiter.client_address(&request, self.peer);
         if let Err(error) = request_limits::validate(&request) {
             return Err(rate_limiter.count_invalid(address, error).await);
         }
-        rate_limiter.admit(group, address).await?;
-        json_request::receive(request, &self.timer).await
+        rate_limiter.admit(route.group, address).await?;
+        route.rate_limiting = RateLimiting::Done;
+        if let Some(wait) = wait {
+            let start = Instant::now();
+            wait.await;
+            return Ok((request, Some(Waited(start.elapsed()))));
+        }
+        let request = json_request::receive(request, &self.timer).await?;
+        drop(permit);
+        Ok((request, None))
     }
 
     /// Calls the handler, after the request was counted if the handler does not do that.
@@ -267,12 +289,11 @@ impl HttpService {
         };
         let check = match route.rate_limiting {
             RateLimiting::InHandler => Some(rate_limiter.check(route.group, address)?),
-            // With a body, it has been counted.
-            RateLimiting::BeforeHandler if !route.has_body => {
+            RateLimiting::BeforeHandler => {
                 rate_limiter.admit(route.group, address).await?;
                 None
             }
-            RateLimiting::BeforeHandler | RateLimiting::Never => None,
+            RateLimiting::Done | RateLimiting::Never => None,
         };
         request.extensions_mut().insert(RequestContext { route, check });
         Ok(routes.call(route, request).await)

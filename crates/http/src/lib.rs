@@ -67,7 +67,7 @@ pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use request_context::RateLimited;
 pub use response_cache::ResponseCache;
-pub use routes::Routes;
+pub use routes::{LongPolling, Routes};
 pub use server::Server;
 pub use text_body::{MediaType, RequestHeaders, TextBody, not_modified, uncached_json};
 pub use worker::{Worker, WorkerThreads};

@@ -19,6 +19,8 @@ pub(crate) enum RateLimiting {
     BeforeHandler,
     /// By the handler, which extracts the [`RateLimitCheck`].
     InHandler,
+    /// They have been counted.
+    Done,
     /// They have no rate limit.
     Never,
 }

@@ -1,6 +1,7 @@
 //! The id, the span, the metrics and the log lines of each request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -68,7 +69,8 @@ impl RequestTelemetry {
     /// Records and logs a request, and adds its id to the response.
     pub(crate) fn finish(&self, observation: &Observation, response: &mut Response) {
         let Observation { started, ref id, method, route, ref span } = *observation;
-        let (duration, status) = (started.elapsed(), response.status());
+        let Waited(waited) = response.extensions_mut().remove().unwrap_or_default();
+        let (duration, status) = (started.elapsed().saturating_sub(waited), response.status());
         let error = response.extensions_mut().remove::<Arc<ApiError>>();
         let error = error.as_deref();
         if let Some(public) = &self.public {
@@ -82,6 +84,11 @@ impl RequestTelemetry {
         response.headers_mut().insert(request_id::X_REQUEST_ID, id.clone());
     }
 }
+
+/// How long a request has waited by [`LongPolling`](crate::LongPolling), which is no part of its duration: an
+/// extension of the response.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Waited(pub(crate) Duration);
 
 /// A request in flight.
 #[derive(Debug)]

@@ -1,11 +1,14 @@
 //! The routes of the public API, and which of them handles a request.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::MethodRouter;
 use chart_index_ratelimit::Group;
+use futures_util::future::BoxFuture;
 use tower::Service;
 
 use crate::method_label::MethodLabel;
@@ -19,6 +22,12 @@ pub struct Routes<S = ()> {
     rate_limiter: HttpRateLimiter,
     error_pages: Option<ErrorPages>,
     has_tags: bool,
+}
+
+/// Long polling: lets requests wait before they are handled.
+pub trait LongPolling: fmt::Debug + Send + Sync {
+    /// What the request waits for; `None` to handle it at once.
+    fn wait(&self, request: &Request) -> Option<BoxFuture<'static, ()>>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +45,7 @@ pub(crate) struct Route<S = ()> {
     pub(crate) methods: RouteMethods,
     pub(crate) group: Group,
     pub(crate) rate_limiting: RateLimiting,
+    pub(crate) long_polling: Option<Arc<dyn LongPolling>>,
     pub(crate) handlers: MethodRouter<S>,
 }
 
@@ -74,6 +84,23 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.push(template, RouteMethods::Read, (group, RateLimiting::Never), handlers)
     }
 
+    /// Adds a route for GET and HEAD whose requests may wait. A request is counted before it waits. It is in
+    /// flight, and its deadline and its duration begin, when it is handled.
+    #[must_use]
+    pub fn long_polling_route(
+        self,
+        group: Group,
+        template: &'static str,
+        long_polling: impl LongPolling + 'static,
+        handlers: MethodRouter<S>,
+    ) -> Self {
+        let mut routes = self.route(group, template, handlers);
+        if let Some(route) = routes.all.last_mut() {
+            route.long_polling = Some(Arc::new(long_polling));
+        }
+        routes
+    }
+
     fn push(
         mut self,
         template: &'static str,
@@ -81,7 +108,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         (group, rate_limiting): (Group, RateLimiting),
         handlers: MethodRouter<S>,
     ) -> Self {
-        self.all.push(Route { template, methods, group, rate_limiting, handlers });
+        self.all.push(Route { template, methods, group, rate_limiting, long_polling: None, handlers });
         self
     }
 
@@ -116,12 +143,13 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// Provides the state of the handlers.
     #[must_use]
     pub fn with_state(self, state: S) -> Routes {
-        let with_state = |Route { template, methods, group, rate_limiting, handlers }: Route<S>| Route {
-            template,
-            methods,
-            group,
-            rate_limiting,
-            handlers: handlers.with_state(state.clone()),
+        let with_state = |route: Route<S>| Route {
+            template: route.template,
+            methods: route.methods,
+            group: route.group,
+            rate_limiting: route.rate_limiting,
+            long_polling: route.long_polling,
+            handlers: route.handlers.with_state(state.clone()),
         };
         Routes {
             all: self.all.into_iter().map(with_state).collect(),
@@ -192,6 +220,8 @@ pub(crate) struct MatchedRoute {
     pub(crate) rate_limiting: RateLimiting,
     /// Whether its requests have a body, which is JSON.
     pub(crate) has_body: bool,
+    /// Whether its requests may wait.
+    pub(crate) may_wait: bool,
 }
 
 impl MatchedRoute {
@@ -235,8 +265,14 @@ impl RouteTable {
         let of_path = *found.map_err(|_| ApiError::NotFound(Resource::Endpoint))?.value;
         let index = of_path.of_method(MethodLabel::new(request.method()));
         let index = index.ok_or_else(|| ApiError::MethodNotAllowed(of_path.allowed()))?;
-        let Route { template, methods, group, rate_limiting, .. } = self.routes[index];
-        Ok(MatchedRoute { index, template, group, rate_limiting, has_body: methods == RouteMethods::Post })
+        let Route { template, methods, group, rate_limiting, ref long_polling, .. } = self.routes[index];
+        let (has_body, may_wait) = (methods == RouteMethods::Post, long_polling.is_some());
+        Ok(MatchedRoute { index, template, group, rate_limiting, has_body, may_wait })
+    }
+
+    /// What a request waits for before it is handled, if anything.
+    pub(crate) fn wait(&self, route: MatchedRoute, request: &Request) -> Option<BoxFuture<'static, ()>> {
+        self.routes[route.index].long_polling.as_ref()?.wait(request)
     }
 
     pub(crate) async fn call(&self, route: MatchedRoute, request: Request) -> Response {

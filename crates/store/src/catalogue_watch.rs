@@ -1,11 +1,11 @@
 //! Follows the catalogue for a replica: polls what has changed.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chart_index_domain::CataloguePoll;
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -24,7 +24,7 @@ pub struct CatalogueWatch {
 
 #[derive(Debug, Default)]
 struct LastPoll {
-    sequence: AtomicU64,
+    sequence: watch::Sender<u64>,
     at: Mutex<Option<Instant>>,
 }
 
@@ -68,7 +68,13 @@ impl CatalogueWatch {
     /// The last sequence of the change feed when it was last polled; 0 before that.
     #[must_use]
     pub fn sequence(&self) -> u64 {
-        self.last.sequence.load(Ordering::Relaxed)
+        *self.last.sequence.borrow()
+    }
+
+    /// The same, and its changes.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.last.sequence.subscribe()
     }
 }
 
@@ -88,11 +94,13 @@ impl LastPoll {
 
 async fn poll(store: &Store, last: &LastPoll, on_poll: &(impl Fn(CataloguePoll, Instant) + Sync)) {
     let began = Instant::now();
-    match store.poll_catalogue(last.sequence.load(Ordering::Relaxed)).await {
+    let after = *last.sequence.borrow();
+    match store.poll_catalogue(after).await {
         Ok(poll) => {
-            last.sequence.store(poll.position.sequence, Ordering::Relaxed);
+            let sequence = poll.position.sequence;
             *last.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
             on_poll(poll, began);
+            last.sequence.send_replace(sequence);
         }
         // Requests report an outage; this task only misses changes.
         Err(error) => tracing::debug!(%error, "polling the catalogue failed"),

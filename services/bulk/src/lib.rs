@@ -12,15 +12,18 @@ use chart_index_http::{HttpRateLimiter, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 
-use crate::changes::{ChangeItem, ChangesBody};
+pub use crate::changes::ChangesSettings;
+use crate::changes::{ChangeItem, ChangesBody, LongPolls, SharedPages};
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
 
-/// What the handlers share.
+/// What the service needs.
 #[derive(Debug)]
-pub struct BulkState {
+pub struct BulkOptions {
     /// For the change feed and the hash filters.
     pub store: Store,
     /// Counts the requests.
@@ -29,13 +32,31 @@ pub struct BulkState {
     pub background: Handle,
     /// Where the exports are.
     pub exports: ExportsSettings,
+    /// The limit on requests that wait for a change.
+    pub changes: ChangesSettings,
+    /// The last sequence of the change feed that is known.
+    pub last_sequence: watch::Receiver<u64>,
+    /// Ends the waits.
+    pub shutdown: CancellationToken,
+}
+
+/// What the handlers share.
+#[derive(Debug)]
+struct BulkState {
+    store: Store,
+    background: Handle,
+    exports: ExportsSettings,
+    pages: SharedPages,
 }
 
 /// The routes of `/api/changes`, `/api/charts/filter` and `/api/exports`.
-pub fn routes(state: BulkState) -> Routes {
-    let hash_filter = hash_filter::routes(&state);
-    Routes::new(&state.rate_limiter)
-        .route(Group::Bulk, "/api/changes", get(changes::changes))
+pub fn routes(options: BulkOptions) -> Routes {
+    let hash_filter = hash_filter::routes(&options);
+    let BulkOptions { store, rate_limiter, background, exports, changes, last_sequence, shutdown } = options;
+    let long_polls = LongPolls::new(last_sequence.clone(), changes, shutdown);
+    let state = BulkState { store, background, exports, pages: SharedPages::new(last_sequence) };
+    Routes::new(&rate_limiter)
+        .long_polling_route(Group::Bulk, "/api/changes", long_polls, get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
         .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))

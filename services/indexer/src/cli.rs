@@ -270,7 +270,7 @@ pub(crate) enum Command {
         /// folder of temporary files
         #[arg(long, env = "DOWNLOADS_DIR", value_name = "DIRECTORY")]
         downloads: Option<PathBuf>,
-        /// Pause at the end of the change feed, in milliseconds
+        /// Pause at the end of the change feed, in milliseconds, if the other index does not wait for changes
         #[arg(
             long = "interval-ms",
             env = "MIRROR_INTERVAL_MS",

@@ -99,6 +99,9 @@ pub(crate) struct ServeArguments {
     #[command(flatten, next_help_heading = "Pages")]
     pub(crate) pages: chart_index_pages::PagesSettings,
 
+    #[command(flatten, next_help_heading = "Change feed")]
+    pub(crate) changes: chart_index_bulk::ChangesSettings,
+
     #[command(flatten, next_help_heading = "Exports")]
     pub(crate) exports: chart_index_bulk::ExportsSettings,
 

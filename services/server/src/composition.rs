@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chart_index_browse::{BrowseState, SearchEngines};
-use chart_index_bulk::BulkState;
+use chart_index_bulk::BulkOptions;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, RecentChanges};
 use chart_index_domain::search::Engine;
 use chart_index_http::{
@@ -26,6 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
@@ -61,6 +62,7 @@ pub(crate) async fn run(
         shutdown.await;
         tracing::info!("shutting down");
         app.readiness.drain();
+        app.long_polls.cancel();
     };
     let server = Server {
         listener: public,
@@ -91,6 +93,8 @@ struct App {
     /// Polls until it is dropped.
     _watch: CatalogueWatch,
     readiness: Readiness,
+    /// Cancelled to end the waits for changes.
+    long_polls: CancellationToken,
     workers: Vec<Worker>,
     private: HttpService,
 }
@@ -115,12 +119,13 @@ impl App {
         let redis = RedisConfig::new(arguments.redis.endpoint());
         let cache = connect_cache(arguments, &redis, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
-        let routes = routes(arguments, engines, &store, &cache);
+        let long_polls = CancellationToken::new();
+        let routes = routes(arguments, engines, &store, &cache, (&watch, long_polls.clone()));
         let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
         let workers = workers(threads, &public, cache.rate_limiter().limiter(), &redis)?;
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private = HttpService::private(monitored);
-        Ok(Self { store, monitoring, _watch: watch, readiness, workers, private })
+        Ok(Self { store, monitoring, _watch: watch, readiness, long_polls, workers, private })
     }
 
     /// Closes the connections to PostgreSQL.
@@ -241,6 +246,7 @@ fn routes(
     engines: SearchEngines,
     store: &Store,
     cache: &ResponseCache,
+    (watch, long_polls): (&CatalogueWatch, CancellationToken),
 ) -> Routes {
     let mut routes = Routes::new(cache.rate_limiter()).with_tags(arguments.cdn);
     if arguments.services.contains(&Service::Lookup) {
@@ -267,13 +273,16 @@ fn routes(
         routes = routes.merge(chart_index_pages::routes(state));
     }
     if arguments.services.contains(&Service::Bulk) {
-        let state = BulkState {
+        let options = BulkOptions {
             store: store.clone(),
             rate_limiter: cache.rate_limiter().clone(),
             background: Handle::current(),
             exports: arguments.exports.clone(),
+            changes: arguments.changes,
+            last_sequence: watch.subscribe(),
+            shutdown: long_polls,
         };
-        routes = routes.merge(chart_index_bulk::routes(state));
+        routes = routes.merge(chart_index_bulk::routes(options));
     }
     routes
 }

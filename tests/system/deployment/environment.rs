@@ -26,6 +26,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),
     ("MAX_CONNECTIONS_PER_PEER", "", "does not apply to trusted proxies"),
     ("MAX_FILLS_IN_FLIGHT", "", "the default is measured: benchmarks/results/2026-11-23-overload.md"),
+    ("MAX_LONG_POLLS", "", "a quarter of the connections, unless a proxy allows for fewer"),
     ("MAX_REQUESTS_IN_FLIGHT", "", "the default is measured: benchmarks/results/2026-11-22-overload.md"),
     ("MEILISEARCH_API_KEY", "serve lookup,bulk", "lookups and the change feed use no search engine"),
     ("MEILISEARCH_URL", "serve lookup,bulk", "lookups and the change feed use no search engine"),

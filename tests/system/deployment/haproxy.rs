@@ -15,6 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// `timeout server`.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
 
 /// What a client may send to be taken for a proxy that the replicas trust.
@@ -94,7 +96,8 @@ impl Drop for Site {
     }
 }
 
-/// A server that responds with its name and the head of the request as soon as it has received that.
+/// A server that responds with its name and the head of the request when it has received that, after the time
+/// of the parameter `wait`.
 async fn start_replica(name: &'static str, unanswered: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -116,7 +119,12 @@ async fn respond(mut stream: TcpStream, name: &'static str, unanswered: Arc<Atom
     if !is_check && unanswered.fetch_update(Ordering::SeqCst, Ordering::SeqCst, decrement).is_ok() {
         return None;
     }
-    let body = format!("{name}\n{}", String::from_utf8_lossy(&request));
+    let text = String::from_utf8_lossy(&request);
+    let wait = text.split_once("?wait=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    if let Some(seconds) = wait {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+    let body = format!("{name}\n{text}");
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     stream.write_all((head + &body).as_bytes()).await.ok()?;
     // A close with unread bytes would reset the connection.
@@ -321,6 +329,16 @@ async fn paths_are_routed_by_whole_segments() {
         let received = site.received(path, &[]).await;
         assert!(received.starts_with(service), "{path}: {received}");
     }
+}
+
+#[tokio::test]
+async fn response_may_wait_for_a_change() {
+    let site = Site::start().await;
+    let wait = SERVER_TIMEOUT + Duration::from_secs(1);
+    let path = |path: &str| format!("{path}?wait={}", wait.as_secs());
+    let (change, other) = (path("/api/changes"), path("/api/charts/0"));
+    let (change, other) = tokio::join!(site.public.get(&change), site.public.get(&other));
+    assert_eq!((change.status.as_u16(), other.status.as_u16()), (200, 504));
 }
 
 #[tokio::test]

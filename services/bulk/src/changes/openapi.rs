@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::{IntoParams, IntoResponses};
 
 use super::feed_json::ChangesBody;
-use super::page_request::{DEFAULT_LIMIT, MAX_LIMIT};
+use super::page_request::{DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT};
 
 /// The largest integer of JSON that every client reads exactly (RFC 8259, section 6).
 const MAX_SEQUENCE: u64 = (1 << 53) - 1;
@@ -19,7 +19,11 @@ pub(crate) struct ChangesParameters;
 
 impl IntoParams for ChangesParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![integer("after", 0, 0, MAX_SEQUENCE), integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT.into())]
+        vec![
+            integer("after", 0, 0, MAX_SEQUENCE),
+            integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT.into()),
+            integer("wait", 0, 0, MAX_WAIT.into()),
+        ]
     }
 }
 
@@ -35,7 +39,10 @@ pub(crate) struct ChangesResponses;
 impl IntoResponses for ChangesResponses {
     fn responses() -> Responses {
         let ok = json::<ChangesBody<'static>>("The changes that follow", CachePolicy::FeedTail);
-        let ok = with_cache_policies(ok, &[CachePolicy::FeedTail, CachePolicy::FullFeedPage]);
+        let ok = with_cache_policies(
+            ok,
+            &[CachePolicy::FeedTail, CachePolicy::FullFeedPage, CachePolicy::NoStore],
+        );
         let types = [ErrorType::BadParameter, ErrorType::ChangesLost];
         ok.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
     }

@@ -1,27 +1,35 @@
 //! Which page of the change feed a request asks for.
 
+use std::time::Duration;
+
 use chart_index_domain::search::{ParameterError, parse_integers};
 
 /// The number of changes of a page if the request names none.
 pub(crate) const DEFAULT_LIMIT: u32 = 100;
 /// The maximum number of changes of a page.
 pub(crate) const MAX_LIMIT: u32 = 1_000;
+/// The maximum time, in seconds, that a request waits for a change.
+pub(crate) const MAX_WAIT: u32 = 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FeedPageRequest {
     pub(crate) after: u64,
     pub(crate) limit: u32,
+    /// How long to wait for a change if there is none yet.
+    pub(crate) wait: Duration,
 }
 
 impl FeedPageRequest {
     /// Parses a query string, by the rules of lists: numbers out of range are clamped, an empty value is that
     /// of an absent parameter.
     pub(crate) fn parse(query_string: &str) -> Result<Self, ParameterError> {
-        let [after, limit] = parse_integers(query_string, ["after", "limit"])?;
+        let [after, limit, wait] = parse_integers(query_string, ["after", "limit", "wait"])?;
         let limit = limit.map_or(DEFAULT_LIMIT, |limit| {
             u32::try_from(limit.clamp(1, MAX_LIMIT.into())).unwrap_or(MAX_LIMIT)
         });
-        Ok(Self { after: after.map_or(0, |after| after.max(0).unsigned_abs()), limit })
+        let wait = wait.unwrap_or(0).clamp(0, MAX_WAIT.into()).unsigned_abs();
+        let after = after.map_or(0, |after| after.max(0).unsigned_abs());
+        Ok(Self { after, limit, wait: Duration::from_secs(wait) })
     }
 }
 
@@ -31,17 +39,18 @@ mod tests {
 
     #[test]
     fn numbers_are_parsed_and_clamped() {
-        for (query, after, limit) in [
-            ("", 0, 100),
-            ("after=&limit=", 0, 100),
-            ("after=7&limit=20&other=x", 7, 20),
-            ("after=-7&limit=0", 0, 1),
-            ("limit=-1", 0, 1),
-            ("limit=1001", 0, 1_000),
-            ("after=9007199254740991", 9_007_199_254_740_991, 100),
-            ("after=99999999999999999999", i64::MAX.unsigned_abs(), 100),
+        for (query, after, limit, wait) in [
+            ("", 0, 100, 0),
+            ("after=&limit=&wait=", 0, 100, 0),
+            ("after=7&limit=20&wait=30&other=x", 7, 20, 30),
+            ("after=-7&limit=0&wait=-1", 0, 1, 0),
+            ("limit=-1", 0, 1, 0),
+            ("limit=1001&wait=61", 0, 1_000, 60),
+            ("after=9007199254740991", 9_007_199_254_740_991, 100, 0),
+            ("after=99999999999999999999", i64::MAX.unsigned_abs(), 100, 0),
         ] {
-            assert_eq!(FeedPageRequest::parse(query), Ok(FeedPageRequest { after, limit }), "{query}");
+            let expected = FeedPageRequest { after, limit, wait: Duration::from_secs(wait) };
+            assert_eq!(FeedPageRequest::parse(query), Ok(expected), "{query}");
         }
     }
 
@@ -52,6 +61,7 @@ mod tests {
             ("after=1.5", "after"),
             ("after=0x10", "after"),
             ("limit=ten", "limit"),
+            ("wait=1s", "wait"),
             ("limit=5&limit=6", "limit"),
             ("limit=%FF", "limit"),
         ] {

@@ -17,11 +17,11 @@ use chart_index_ratelimit::Group;
 
 use self::cached_filters::CachedFilters;
 use self::openapi::{FilterResponses, RedirectResponses, SequenceParameter};
-use crate::BulkState;
+use crate::BulkOptions;
 
-pub(crate) fn routes(state: &BulkState) -> Routes {
-    let filters = CachedFilters::new(state.store.clone(), state.background.clone());
-    Routes::new(&state.rate_limiter)
+pub(crate) fn routes(options: &BulkOptions) -> Routes {
+    let filters = CachedFilters::new(options.store.clone(), options.background.clone());
+    Routes::new(&options.rate_limiter)
         .route(Group::Bulk, "/api/charts/filter", get(latest))
         .route(Group::Bulk, "/api/charts/filter/{sequence}", get(filter))
         .with_state(Arc::new(filters))

@@ -14,7 +14,7 @@ mod upstream;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use chart_index_instrumentation::meter;
@@ -32,6 +32,9 @@ use crate::report::plural;
 const LOCKED: &str = "mirror";
 /// Pause after a page without changes that is not the last one: the next change waits for its number.
 const PENDING_PAUSE: Duration = Duration::from_secs(10);
+/// How long the other index may wait for a change. Proxies often allow for a minute, like the timeout of a
+/// request.
+const WAIT: Duration = Duration::from_secs(50);
 /// The number of changes in a page.
 const PAGE_CHANGES: u32 = 1_000;
 /// After each restart pages have one change less, up to this number: caches may hold pages with lost changes.
@@ -45,7 +48,7 @@ pub(crate) struct MirrorOptions {
     pub(crate) upstream: Url,
     /// Where the files of an export are stored while they are imported.
     pub(crate) downloads: PathBuf,
-    /// Pause at the end of the feed.
+    /// Pause at the end of the feed if the other index does not wait for changes.
     pub(crate) interval: Duration,
     /// Whether to end there instead.
     pub(crate) once: bool,
@@ -140,6 +143,7 @@ impl Mirror<'_> {
     /// Fills the mirror if it has no position, and follows the feed. Returns at the end of the feed if it is to
     /// end there.
     async fn follow(&mut self) -> Result<()> {
+        let mut wait = Duration::ZERO;
         loop {
             let state = open(self.store, self.options).await?;
             let Some(after) = state.sequence else {
@@ -147,7 +151,8 @@ impl Mirror<'_> {
                 continue;
             };
             let limit = PAGE_CHANGES - state.restarts % PAGE_SIZES;
-            let Some(page) = self.upstream.page(after, limit).await? else {
+            let requested = Instant::now();
+            let Some(page) = self.upstream.page(after, limit, wait).await? else {
                 ensure!(after > 0, "the change feed does not begin at 0");
                 self.print("it has lost changes, as in a restore: the mirror starts again")?;
                 self.store.restart_mirror().await?;
@@ -155,10 +160,12 @@ impl Mirror<'_> {
             };
             self.metrics.record_page(page.oldest_ms);
             let (has_more, next) = (page.has_more, page.next);
+            let is_early = next == after && requested.elapsed() < wait / 2;
             self.apply(page, &state).await?;
             self.metrics.record_position(next);
             self.pauses.reset();
             if has_more {
+                wait = Duration::ZERO;
                 if next == after {
                     tokio::time::sleep(PENDING_PAUSE).await;
                 }
@@ -168,7 +175,10 @@ impl Mirror<'_> {
             if self.options.once {
                 return Ok(());
             }
-            tokio::time::sleep(self.options.interval).await;
+            if is_early {
+                tokio::time::sleep(self.options.interval).await;
+            }
+            wait = WAIT;
         }
     }
 

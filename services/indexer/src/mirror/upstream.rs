@@ -1,5 +1,6 @@
 //! The requests of a mirror.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -39,12 +40,13 @@ impl Upstream {
         self.0.host()
     }
 
-    /// A page of the change feed; `None` if the change with the sequence `after` was lost.
+    /// A page of the change feed; `None` if the change with the sequence `after` was lost. At the end of the
+    /// feed the instance waits for a change for this time, unless it does not support that.
     ///
     /// # Errors
     /// The instance is unreachable, or its response is no page.
-    pub(super) async fn page(&self, after: u64, limit: u32) -> Result<Option<Page>> {
-        self.read_page(after, limit, |request| request).await
+    pub(super) async fn page(&self, after: u64, limit: u32, wait: Duration) -> Result<Option<Page>> {
+        self.read_page(after, limit, wait, |request| request).await
     }
 
     /// The same, with the changes as they are now.
@@ -52,16 +54,20 @@ impl Upstream {
     /// # Errors
     /// As those of [`page`](Self::page).
     pub(super) async fn current_page(&self, after: u64, limit: u32) -> Result<Option<Page>> {
-        self.read_page(after, limit, without_cache).await
+        self.read_page(after, limit, Duration::ZERO, without_cache).await
     }
 
     async fn read_page(
         &self,
         after: u64,
         limit: u32,
+        wait: Duration,
         with_headers: fn(RequestBuilder) -> RequestBuilder,
     ) -> Result<Option<Page>> {
-        let path = format!("/api/changes?after={after}&limit={limit}");
+        let mut path = format!("/api/changes?after={after}&limit={limit}");
+        if !wait.is_zero() {
+            let _ = write!(path, "&wait={}", wait.as_secs());
+        }
         let read = async {
             let response = self.0.send(with_headers(self.0.request(Method::GET, &path))).await?;
             match response.status() {

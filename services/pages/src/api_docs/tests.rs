@@ -1,10 +1,11 @@
 //! The router and the OpenAPI document.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
-use chart_index_bulk::{BulkState, ExportsSettings};
+use chart_index_bulk::{BulkOptions, ChangesSettings, ExportsSettings};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_http::{HttpRateLimiter, ResponseCache};
 use chart_index_lookup::LookupState;
@@ -12,6 +13,7 @@ use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::RedisConnection;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -37,11 +39,14 @@ fn templates() -> BTreeSet<&'static str> {
             beta_source_page: "https://beta.example/packs".parse().unwrap(),
         },
     });
-    let bulk = chart_index_bulk::routes(BulkState {
+    let bulk = chart_index_bulk::routes(BulkOptions {
         store,
         rate_limiter: limiting,
         background: Handle::current(),
         exports: ExportsSettings::default(),
+        changes: ChangesSettings { max_long_polls: NonZeroU32::MIN },
+        last_sequence: CatalogueWatch::disabled().subscribe(),
+        shutdown: CancellationToken::new(),
     });
     lookup.templates().chain(browse.templates()).chain(bulk.templates()).collect()
 }

@@ -58,7 +58,8 @@ pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
     if route["spec"]["rules"]
         != json!([
-            rule(&["/api/charts", "/api/variants", "/api/changes"], "10s", "chart-index-lookup"),
+            rule(&["/api/charts", "/api/variants"], "10s", "chart-index-lookup"),
+            rule(&["/api/changes"], "70s", "chart-index-lookup"),
             rule(&["/api/charts/filter", "/api/exports"], "0s", "chart-index-lookup"),
             rule(&["/api", "/go"], "10s", "chart-index-browse"),
             rule(&["/"], "10s", "chart-index-pages"),

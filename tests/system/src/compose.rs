@@ -319,7 +319,7 @@ impl ComposeProject {
             let log = log_of(&self.engine, container);
             let lines: Vec<_> = log.lines().collect();
             let end = &lines[lines.len().saturating_sub(LOG_LINES)..];
-            println!("the log of {}: {}", name.unwrap_or_default().trim(), end.join("\n  "));
+            eprintln!("the log of {}: {}", name.unwrap_or_default().trim(), end.join("\n  "));
         }
     }
 

@@ -58,7 +58,9 @@ impl Catalogue {
             ..StoreConfig::new(self.url().parse()?)
         };
         let store = Store::new(&config);
-        store.migrate().await.context("cannot migrate the catalogue")?;
+        let cannot =
+            || format!("cannot migrate the catalogue next to {}: delete the folder", marker.display());
+        store.migrate().await.with_context(cannot)?;
         if !marker.exists() {
             crate::progress(&format!("generating {} charts, once", self.charts));
             fill(&store, CatalogueOptions::new(self.chartsets(), self.charts, SEED)?).await?;

@@ -26,6 +26,7 @@ mod redirect;
 mod redis_outages;
 mod rox;
 mod serving;
+mod standby;
 mod variants;
 
 use std::time::Duration;

@@ -40,19 +40,27 @@ impl PrivatePostgres {
         Self::start_with(WITHOUT_DURABILITY)
     }
 
+    /// Starts a streaming standby of this server, which logs every statement.
+    pub fn start_standby(&self) -> Self {
+        let standby_of = ("POSTGRES_STANDBY_OF", self.port());
+        let options = ("POSTGRES_OPTIONS", "-c log_min_duration_statement=0");
+        Self::start_on(temporary_folder(), &[standby_of, options])
+    }
+
     /// Starts a server on the data in a folder. The folder is created if it does not exist, and stays when the
     /// value is dropped. It does not wait for the disk.
     pub fn start_in(folder: &Path) -> Self {
-        Self::start_on(DataFolder::Permanent(folder.to_path_buf()), WITHOUT_DURABILITY)
+        let options = ("POSTGRES_OPTIONS", WITHOUT_DURABILITY);
+        Self::start_on(DataFolder::Permanent(folder.to_path_buf()), &[options])
     }
 
     fn start_with(options: &str) -> Self {
-        Self::start_on(DataFolder::Temporary(tempfile::tempdir().expect("a temporary folder")), options)
+        Self::start_on(temporary_folder(), &[("POSTGRES_OPTIONS", options)])
     }
 
-    fn start_on(folder: DataFolder, options: &str) -> Self {
+    fn start_on(folder: DataFolder, variables: &[(&str, &str)]) -> Self {
         let mut server = Self { folder, url: String::new() };
-        server.run_script_with("up", &[("POSTGRES_OPTIONS", options)]);
+        server.run_script_with("up", variables);
         let env =
             std::fs::read_to_string(server.folder.path().join("env")).expect("the script wrote its env");
         let url = env.lines().find_map(|line| line.strip_prefix("DATABASE_URL="));
@@ -178,6 +186,10 @@ impl PrivatePostgres {
         assert!(status.is_ok(), "kill starts");
         processes
     }
+}
+
+fn temporary_folder() -> DataFolder {
+    DataFolder::Temporary(tempfile::tempdir().expect("a temporary folder"))
 }
 
 impl DataFolder {

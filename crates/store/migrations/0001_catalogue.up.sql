@@ -440,9 +440,10 @@ CREATE TABLE change_feed (
     only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     last_sequence bigint NOT NULL CHECK (last_sequence BETWEEN 0 AND 9007199254740991),
     origin        bigint NOT NULL,
-    -- No pending change has a lower transaction id, as long as the origin is this one: after a restore,
-    -- transaction ids may begin again.
+    -- No pending change has a lower transaction id, as long as the cluster is this one: transaction ids of
+    -- another one, to which a dump is restored, may be lower. A standby belongs to the cluster of its primary.
     pending_from  xid8 NOT NULL DEFAULT '0',
+    system_identifier bigint NOT NULL DEFAULT 0,
     -- The last sequence of a change with pending_changes.is_removal; 0 if there was none.
     last_removal  bigint NOT NULL DEFAULT 0
 );
@@ -458,7 +459,8 @@ CREATE TABLE change_feed_gaps (
 -- The transaction id at which reads of pending_changes begin. Lists and their totals read it as well, and would
 -- be read by one process otherwise.
 CREATE FUNCTION pending_changes_from() RETURNS xid8 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN origin = change_feed_origin() THEN pending_from ELSE '0' END FROM change_feed
+    SELECT CASE WHEN feed.system_identifier = server.system_identifier THEN feed.pending_from ELSE '0' END
+    FROM change_feed AS feed, pg_control_system() AS server
 $$;
 
 -- The origin that assigned a sequence of the feed, and the sequences above it up to the next gap.

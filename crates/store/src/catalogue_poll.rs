@@ -9,6 +9,7 @@ use crate::change_feed::position;
 use crate::column_values::parse_entity;
 use crate::error::corrupt;
 use crate::pooled_connection::PooledConnection;
+use crate::server_identity::{ServerPosition, wal_position};
 
 /// Maximum number of changed entities that a poll returns. Of a program that has just started, the last ones
 /// show which entries in Redis are current.
@@ -24,6 +25,19 @@ struct PollRow {
     /// The changes, the last one first, each as a sequence and the sequence of its last removal (8 bytes), the
     /// length of the entity (2 bytes) and the entity; `None` without any.
     changes: Option<Vec<u8>>,
+    system_identifier: i64,
+    is_standby: bool,
+    wal: i64,
+}
+
+/// A poll, and the server that it reached.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerPoll {
+    pub(crate) poll: CataloguePoll,
+    /// The number of the cluster.
+    pub(crate) system_identifier: i64,
+    pub(crate) is_standby: bool,
+    pub(crate) server: ServerPosition,
 }
 
 impl Store {
@@ -33,24 +47,29 @@ impl Store {
     /// The age is that of the first pending change by its transaction: one that was committed before it counts
     /// as older, so every change that was committed longer ago is numbered.
     pub async fn poll_catalogue(&self, after: u64) -> Result<CataloguePoll, ReadError> {
-        let after = i64::try_from(after).unwrap_or(i64::MAX);
-        self.short_read("poll the catalogue", |mut connection| async move {
-            Self::poll_row(&mut connection, after).await?.parse(after)
-        })
-        .await
+        Ok(self.poll_server(after).await?.poll)
     }
 
-    async fn poll_row(connection: &mut PooledConnection, after: i64) -> Result<PollRow, sqlx::Error> {
+    pub(crate) async fn poll_server(&self, after: u64) -> Result<ServerPoll, ReadError> {
+        self.short_read("poll the catalogue", |connection| ServerPoll::read(connection, after)).await
+    }
+}
+
+impl ServerPoll {
+    pub(crate) async fn read(mut connection: PooledConnection, after: u64) -> Result<Self, sqlx::Error> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
         // One value for all changes takes half the CPU time of arrays: many replicas read the same ones.
-        sqlx::query_as(
+        let row: PollRow = sqlx::query_as(concat!(
             "WITH server AS MATERIALIZED (
-                 SELECT change_feed_origin() AS origin
+                 SELECT change_feed_origin() AS origin, system_identifier, pg_is_in_recovery() AS is_standby, ",
+            wal_position!(),
+            " AS wal FROM pg_control_system()
              )
              SELECT feed.last_sequence, server.origin, feed.last_removal, (
                         SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - changed_at_ms
                         FROM pending_changes
-                        WHERE transaction_id
-                              >= CASE WHEN feed.origin = server.origin THEN feed.pending_from ELSE '0' END
+                        WHERE transaction_id >= CASE WHEN feed.system_identifier = server.system_identifier
+                                                     THEN feed.pending_from ELSE '0' END
                         ORDER BY transaction_id LIMIT 1
                     ) AS oldest_pending_ms, (
                         SELECT string_agg(int8send(sequence) || int8send(last_removal)
@@ -59,18 +78,19 @@ impl Store {
                             SELECT sequence, entity, last_removal
                             FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
                         ) AS change
-                    ) AS changes
-             FROM change_feed AS feed, server",
-        )
+                    ) AS changes, server.system_identifier, server.is_standby, server.wal
+             FROM change_feed AS feed, server"
+        ))
         .bind(after)
         .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
-        .fetch_one(&mut **connection)
-        .await
+        .fetch_one(&mut *connection)
+        .await?;
+        row.parse(after)
     }
 }
 
 impl PollRow {
-    fn parse(self, after: i64) -> Result<CataloguePoll, sqlx::Error> {
+    fn parse(self, after: i64) -> Result<ServerPoll, sqlx::Error> {
         let position = position(self.last_sequence, self.origin);
         // A clock that was set back makes a change look younger than none.
         let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
@@ -80,7 +100,12 @@ impl PollRow {
         let oldest = changes.first().filter(|_| changes.len() == MAX_CHANGES);
         let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
         let last_removal = self.last_removal.unsigned_abs();
-        Ok(CataloguePoll { position, last_removal, oldest_pending, changes, complete_after })
+        Ok(ServerPoll {
+            poll: CataloguePoll { position, last_removal, oldest_pending, changes, complete_after },
+            system_identifier: self.system_identifier,
+            is_standby: self.is_standby,
+            server: ServerPosition { server: self.origin, wal: self.wal },
+        })
     }
 }
 

@@ -1,6 +1,7 @@
-//! Follows the catalogue for a replica: polls what has changed.
+//! Follows the catalogue for a replica: polls what has changed, and decides whether a standby serves reads.
 
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,11 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::Store;
+use crate::catalogue_poll::ServerPoll;
 use crate::metrics::observe_availability;
+use crate::server::ReadLength;
+use crate::standby_polls::{PrimaryPolls, Unusable, check_lineage};
+use crate::{Standby, Store};
 
 /// PostgreSQL counts as available for this time after a poll.
 const AVAILABLE_AFTER_POLL: Duration = Duration::from_secs(5);
@@ -38,28 +42,39 @@ impl CatalogueWatch {
     /// Polls once, waiting up to `interval` for it, and then once per interval. Calls `on_poll` with each
     /// result and the time at which the poll began.
     ///
+    /// With a standby both servers are polled, twice per interval. While the standby is current, `on_poll` gets
+    /// what it has, with the time from which on changes may be missing.
+    ///
     /// # Panics
     ///
     /// Outside of a Tokio runtime.
     pub async fn start(
         store: &Store,
+        standby: Option<Standby>,
         interval: Duration,
         on_poll: impl Fn(CataloguePoll, Instant) + Send + Sync + 'static,
     ) -> Self {
+        let interval = if standby.is_some() { interval / 2 } else { interval };
         let last = Arc::<LastPoll>::default();
         let watched = Arc::downgrade(&last);
         observe_availability(move || watched.upgrade()?.is_recent());
-        let poll = {
-            let (store, last) = (store.clone(), Arc::clone(&last));
-            async move || poll(&store, &last, &on_poll).await
+        let mut poller = Poller {
+            store: store.clone(),
+            standby: standby.map(|standby| StandbyPoller {
+                standby,
+                primary: PrimaryPolls::default(),
+                limit: interval,
+            }),
+            last: Arc::clone(&last),
+            on_poll,
         };
-        let _ = tokio::time::timeout(interval, poll()).await;
+        let _ = tokio::time::timeout(interval * 2, poller.poll()).await;
         let task = tokio::spawn(async move {
             let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                poll().await;
+                poller.poll().await;
             }
         });
         Self { last, _task: Some(Arc::new(AbortOnDropHandle::new(task))) }
@@ -92,17 +107,108 @@ impl LastPoll {
     }
 }
 
-async fn poll(store: &Store, last: &LastPoll, on_poll: &(impl Fn(CataloguePoll, Instant) + Sync)) {
-    let began = Instant::now();
-    let after = *last.sequence.borrow();
-    match store.poll_catalogue(after).await {
-        Ok(poll) => {
-            let sequence = poll.position.sequence;
-            *last.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
-            on_poll(poll, began);
-            last.sequence.send_replace(sequence);
+struct Poller<F> {
+    store: Store,
+    standby: Option<StandbyPoller>,
+    last: Arc<LastPoll>,
+    on_poll: F,
+}
+
+/// Compares a standby with the primary.
+struct StandbyPoller {
+    standby: Standby,
+    /// The last polls of the primary.
+    primary: PrimaryPolls,
+    /// Timeout of a poll of the standby, after which the primary is polled.
+    limit: Duration,
+}
+
+impl<F: Fn(CataloguePoll, Instant) + Sync> Poller<F> {
+    async fn poll(&mut self) {
+        let after = *self.last.sequence.borrow();
+        // Before the primary, which must then have what the standby has.
+        let polled = match &self.standby {
+            Some(standby) => standby.poll(after).await,
+            None => None,
+        };
+        let began = Instant::now();
+        match self.store.poll_server(after).await {
+            Ok(primary) => {
+                *self.last.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
+                let of_standby = self.standby.as_mut();
+                let of_standby =
+                    of_standby.and_then(|standby| standby.compare(polled, &primary, began, after));
+                let (poll, began) = of_standby.unwrap_or((primary.poll, began));
+                let sequence = poll.position.sequence;
+                (self.on_poll)(poll, began);
+                self.last.sequence.send_if_modified(|last| mem::replace(last, sequence) != sequence);
+            }
+            // Requests report an outage; this task only misses changes.
+            Err(error) => tracing::debug!(%error, "polling the catalogue failed"),
         }
-        // Requests report an outage; this task only misses changes.
-        Err(error) => tracing::debug!(%error, "polling the catalogue failed"),
+    }
+}
+
+impl StandbyPoller {
+    /// Polls the standby, and decides whether it may replace the primary.
+    async fn poll(&self, after: u64) -> Option<ServerPoll> {
+        let read = self
+            .standby
+            .monitoring()
+            .read(ReadLength::Short, |connection| ServerPoll::read(connection, after));
+        let read = tokio::time::timeout(self.limit, read).await;
+        let Ok(Ok(polled)) = read else {
+            self.standby.suspend();
+            return None;
+        };
+        let reached = self.primary.reached_by(&polled);
+        if let Some(reached) = reached {
+            self.standby.record_caught_up(reached.began, polled.server);
+        }
+        self.standby.set_replaces_primary(reached.is_some() && reached.as_ref() == self.primary.last());
+        Some(polled)
+    }
+
+    /// Decides whether reads use the standby, whose poll was followed by this one of the primary. Returns its
+    /// poll if they do.
+    fn compare(
+        &mut self,
+        standby: Option<ServerPoll>,
+        primary: &ServerPoll,
+        began: Instant,
+        known: u64,
+    ) -> Option<(CataloguePoll, Instant)> {
+        let was_current = self.standby.is_current();
+        self.primary.push(began, primary);
+        let applied = self.applied(standby, primary, known);
+        match &applied {
+            Ok(_) if !was_current => tracing::info!("reads use the standby"),
+            Err(reason) => {
+                // Before the poll of the primary is applied: later reads see it.
+                self.standby.pause();
+                if was_current {
+                    tracing::warn!(%reason, "reads do not use the standby");
+                }
+            }
+            Ok(_) => (),
+        }
+        applied.ok()
+    }
+
+    fn applied(
+        &self,
+        standby: Option<ServerPoll>,
+        primary: &ServerPoll,
+        known: u64,
+    ) -> Result<(CataloguePoll, Instant), Unusable> {
+        let polled = standby.ok_or(Unusable::Silent)?;
+        check_lineage(&polled, primary).inspect_err(|_| self.standby.suspend())?;
+        let reached = self.primary.reached_by(&polled).ok_or(Unusable::Behind)?;
+        self.standby.record_caught_up(reached.began, polled.server);
+        // A read that begins now must see what is known.
+        if polled.poll.position.sequence < known || !self.standby.resume() {
+            return Err(Unusable::Behind);
+        }
+        Ok((reached.applied_to(polled.poll), reached.began))
     }
 }

@@ -156,6 +156,7 @@ impl Store {
                      last_sequence = coalesce(range.last, change_feed.last_sequence),
                      origin = CASE WHEN range.last IS NULL THEN change_feed.origin ELSE change_feed_origin() END,
                      pending_from = below.pending_from,
+                     system_identifier = (SELECT system_identifier FROM pg_control_system()),
                      last_removal = greatest(change_feed.last_removal, range.last_removal)
                  FROM range, below WHERE below.taken > 0 OR NOT $3
              )

@@ -110,8 +110,15 @@ impl Store {
     /// [`FeedError::Lost`] if the change with this sequence was lost.
     pub async fn feed_after(&self, after: u64, limit: u32) -> Result<FeedPage, FeedError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let page = self.long_read("read the change feed", |connection| Self::page(connection, after, limit));
-        page.await?.ok_or(FeedError::Lost)
+        let read = async |store: &Self| {
+            store.long_read("read the change feed", |connection| Self::page(connection, after, limit)).await
+        };
+        let page = match (read(self).await?, self.primary_of_standby()) {
+            // Another replica may have read it from a server that is ahead of the standby of this one.
+            (None, Some(primary)) => read(&primary).await?,
+            (page, _) => page,
+        };
+        page.ok_or(FeedError::Lost)
     }
 
     async fn page(

@@ -1,6 +1,7 @@
 //! The pool of connections to PostgreSQL.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::managed::{
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection_health::ConnectionHealth;
 use crate::error::is_starting_up;
+use crate::server_identity::{ExpectedServer, is_unexpected_server};
 use crate::time_limit::{STATEMENT_TIMEOUT, with_time_limit};
 
 /// Idle time after which a connection is closed.
@@ -50,6 +52,7 @@ impl ConnectionPool {
         health: ConnectionHealth,
         max_connections: u32,
         acquire_timeout: Duration,
+        expected: Option<Arc<ExpectedServer>>,
     ) -> Self {
         let config = PoolConfig {
             max_size: usize::try_from(max_connections).unwrap_or(usize::MAX),
@@ -57,7 +60,7 @@ impl ConnectionPool {
             // The data of the server process that was used last is in the caches of the processor.
             queue_mode: QueueMode::Lifo,
         };
-        let pool = Pool::builder(Connector { options, health }).config(config).build();
+        let pool = Pool::builder(Connector { options, health, expected }).config(config).build();
         let pool = pool.unwrap_or_else(|error| unreachable!("{error}, and there are no timeouts"));
         let closed = CancellationToken::new();
         let (weak, until_closed) = (pool.weak(), closed.clone());
@@ -117,18 +120,29 @@ impl fmt::Debug for ConnectionPool {
 pub(crate) struct Connector {
     options: PgConnectOptions,
     health: ConnectionHealth,
+    expected: Option<Arc<ExpectedServer>>,
+}
+
+impl Connector {
+    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        let mut connection = PgConnection::connect_with(&self.options).await?;
+        if let Some(expected) = &self.expected {
+            expected.check(&mut connection).await?;
+        }
+        Ok(connection)
+    }
 }
 
 impl Manager for Connector {
     type Type = PgConnection;
     type Error = sqlx::Error;
 
-    /// Connects. Retries while PostgreSQL is starting.
+    /// Connects. Retries while PostgreSQL is starting, or another server is reached.
     async fn create(&self) -> Result<PgConnection, sqlx::Error> {
         let [mut pause, longest] = RECONNECT_PAUSES;
         loop {
-            match PgConnection::connect_with(&self.options).await {
-                Err(error) if is_starting_up(&error) => sleep(pause).await,
+            match self.connect().await {
+                Err(error) if is_starting_up(&error) || is_unexpected_server(&error) => sleep(pause).await,
                 result => return result,
             }
             pause = (pause * 2).min(longest);

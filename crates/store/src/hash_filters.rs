@@ -131,13 +131,20 @@ impl Store {
     /// Returns the bytes of the hash filter of a sequence, if it is stored.
     pub async fn hash_filter(&self, sequence: u64) -> Result<Option<Vec<u8>>, ReadError> {
         let Ok(sequence) = i64::try_from(sequence) else { return Ok(None) };
-        self.long_read("read hash filter", |mut connection| async move {
-            sqlx::query_scalar("SELECT bytes FROM hash_filters WHERE sequence = $1")
-                .bind(sequence)
-                .fetch_optional(&mut *connection)
-                .await
-        })
-        .await
+        let read = async |store: &Self| {
+            let read = store.long_read("read hash filter", |mut connection| async move {
+                sqlx::query_scalar("SELECT bytes FROM hash_filters WHERE sequence = $1")
+                    .bind(sequence)
+                    .fetch_optional(&mut *connection)
+                    .await
+            });
+            read.await
+        };
+        match (read(self).await?, self.primary_of_standby()) {
+            // Another replica may redirect to a filter that the standby of this one lacks.
+            (None, Some(primary)) => read(&primary).await,
+            (bytes, _) => Ok(bytes),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! statements.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chart_index_instrumentation::{DATABASE_BUCKETS, DatabaseClient, ErrorType, meter};
 use opentelemetry::KeyValue;
@@ -17,6 +18,10 @@ pub(crate) enum PoolName {
     Requests,
     /// The pool of [`Store::monitoring`](crate::Store::monitoring).
     Monitoring,
+    /// The pool of requests to the standby.
+    Standby,
+    /// The pool of polls of the standby.
+    StandbyMonitoring,
 }
 
 impl PoolName {
@@ -24,6 +29,8 @@ impl PoolName {
         match self {
             Self::Requests => "requests",
             Self::Monitoring => "monitoring",
+            Self::Standby => "standby",
+            Self::StandbyMonitoring => "standby_monitoring",
         }
     }
 
@@ -134,6 +141,30 @@ pub(crate) fn observe_availability(is_available: impl Fn() -> Option<bool> + Sen
         .with_callback(move |observer| {
             if let Some(is_available) = is_available() {
                 observer.observe(is_available.into(), &[]);
+            }
+        })
+        .build();
+}
+
+/// Reports whether reads use the standby, and its lag, for as long as there are values.
+pub(crate) fn observe_standby(state: impl Fn() -> Option<(bool, Duration)> + Clone + Send + Sync + 'static) {
+    let lag = state.clone();
+    meter()
+        .u64_observable_gauge("chart_index.postgresql.standby.in_use")
+        .with_description("Whether reads use the standby")
+        .with_callback(move |observer| {
+            if let Some((is_current, _)) = state() {
+                observer.observe(is_current.into(), &[]);
+            }
+        })
+        .build();
+    meter()
+        .f64_observable_gauge("chart_index.postgresql.standby.lag")
+        .with_unit("s")
+        .with_description("Time since the primary had only what the standby has")
+        .with_callback(move |observer| {
+            if let Some((_, lag)) = lag() {
+                observer.observe(lag.as_secs_f64(), &[]);
             }
         })
         .build();

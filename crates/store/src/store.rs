@@ -1,53 +1,32 @@
-//! [`Store`]: the connection pool, and the timeouts and retries of every statement.
+//! [`Store`]: the servers of the catalogue, and the retries of every statement.
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chart_index_domain::ReadError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
-use tokio::time::{Instant, timeout_at};
 
 use crate::circuit_breaker::{CircuitBreaker, wait_for_response};
-use crate::connection_health::ConnectionHealth;
-use crate::connection_pool::ConnectionPool;
-use crate::error::{
-    error_type, is_connection_failure, is_connection_lost, is_plan_error, read_error, read_error_type,
-};
-use crate::metrics::{PoolName, StoreMetrics, observe_pool};
+use crate::error::{error_type, is_connection_failure, read_error, read_error_type};
+use crate::metrics::PoolName;
 use crate::pooled_connection::PooledConnection;
-use crate::time_limit::{no_response, with_time_limit};
-use crate::{StoreConfig, StoreError};
+use crate::server::{ReadLength, Server};
+use crate::standby::Standby;
+use crate::time_limit::with_time_limit;
+use crate::{DatabaseUrl, StoreConfig, StoreError};
 
-/// Time after `statement_timeout` for the response to arrive.
-const RESPONSE_SLACK: Duration = Duration::from_secs(1);
-/// Limit of an attempt if statements have none.
-const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 /// Number of connections of [`Store::monitoring`]: one in use while the other one is replaced.
 const MONITORING_CONNECTIONS: u32 = 2;
-
-/// Makes PostgreSQL end a session about half a minute after its client vanished, with its locks and its
-/// transaction. On a Unix socket these settings have no effect.
-const SERVER_KEEPALIVE: [(&str, &str); 4] = [
-    ("tcp_keepalives_idle", "10"),
-    ("tcp_keepalives_interval", "5"),
-    ("tcp_keepalives_count", "4"),
-    ("tcp_user_timeout", "30s"),
-];
 
 /// The catalogue in PostgreSQL. Clones are cheap and share the connections.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Shared, so that the metrics of the pool do not keep it open.
-    pool: Arc<ConnectionPool>,
-    health: ConnectionHealth,
+    server: Server,
     /// `None` for monitoring, which detects outages by itself.
     breaker: Option<CircuitBreaker>,
-    /// Options without `statement_timeout`, for migrations and other long-lived connections.
-    unlimited: Arc<PgConnectOptions>,
-    config: Arc<StoreConfig>,
-    metrics: Arc<StoreMetrics>,
+    /// Serves reads while it is current, and while the primary is unavailable.
+    standby: Option<Standby>,
 }
 
 impl Store {
@@ -55,40 +34,55 @@ impl Store {
     /// runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
-        Self::with_breaker(config, PoolName::Requests, Some(CircuitBreaker::default()))
+        let server = Server::new(config, PoolName::Requests, None);
+        Self { server, breaker: Some(CircuitBreaker::default()), standby: None }
+    }
+
+    /// Lets a streaming standby serve reads, with as many connections. It is not used until a
+    /// [`CatalogueWatch`](crate::CatalogueWatch) that polls it has shown that it is current.
+    #[must_use]
+    pub fn with_standby(self, url: DatabaseUrl) -> Self {
+        let requests = StoreConfig { url, ..self.server.config().clone() };
+        let monitoring = monitoring_config(&requests);
+        Self { standby: Some(Standby::new(&requests, &monitoring)), ..self }
+    }
+
+    /// The standby, for [`CatalogueWatch::start`](crate::CatalogueWatch::start).
+    #[must_use]
+    pub fn standby(&self) -> Option<Standby> {
+        self.standby.clone()
     }
 
     /// Returns a store of the same catalogue with connections of its own, for health checks and for following
     /// changes. It works while requests use all connections of this store, or while the circuit breaker of this
-    /// store is open.
+    /// store is open. It reads from the primary only.
     #[must_use]
     pub fn monitoring(&self) -> Self {
-        let config = StoreConfig { max_connections: MONITORING_CONNECTIONS, ..(*self.config).clone() };
-        Self::with_breaker(&config, PoolName::Monitoring, None)
+        let config = monitoring_config(self.server.config());
+        Self { server: Server::new(&config, PoolName::Monitoring, None), breaker: None, standby: None }
     }
 
-    fn with_breaker(config: &StoreConfig, name: PoolName, breaker: Option<CircuitBreaker>) -> Self {
-        let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
-        let health = ConnectionHealth::default();
-        let pool = Arc::new(connection_pool(config, &unlimited, &health));
-        observe_pool(name, &pool, config.max_connections);
-        let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
-        Self { pool, health, breaker, unlimited, config, metrics: Arc::new(StoreMetrics::new(name)) }
+    /// This store without its standby, if it has one: for what the standby may lack.
+    pub(crate) fn primary_of_standby(&self) -> Option<Self> {
+        self.standby.is_some().then(|| Self { standby: None, ..self.clone() })
     }
 
     /// Closes the idle connections, and those in use when their reads or writes end. Later calls return
     /// [`ReadError::Unavailable`].
     pub async fn close(&self) {
-        self.pool.close().await;
+        self.server.pool().close().await;
+        if let Some(standby) = &self.standby {
+            standby.close().await;
+        }
     }
 
     pub(crate) fn unlimited_options(&self) -> &PgConnectOptions {
-        &self.unlimited
+        self.server.unlimited_options()
     }
 
     /// Opens a connection outside of the pool, with the same timeout.
     pub(crate) async fn connect(&self, options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-        with_time_limit(self.config.acquire_timeout, PgConnection::connect_with(options)).await
+        with_time_limit(self.server.config().acquire_timeout, PgConnection::connect_with(options)).await
     }
 
     /// Runs a read that takes milliseconds, such as that of a few rows by key. An attempt that takes longer
@@ -102,12 +96,10 @@ impl Store {
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        let limit = self.config.lookup_timeout;
-        self.guard(operation, || async { self.attempt(self.acquire(limit).await?, &work).await }).await
+        self.read(operation, ReadLength::Short, work).await
     }
 
-    /// Runs a read that may take up to [`StoreConfig::statement_timeout`], such as that of many rows. Its
-    /// connection is pinged first: on a half-open one, the timeout would come too late for a waiting client.
+    /// Runs a read that may take up to [`StoreConfig::statement_timeout`], such as that of many rows.
     pub(crate) async fn long_read<T, R>(
         &self,
         operation: &'static str,
@@ -116,7 +108,7 @@ impl Store {
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        self.guard(operation, || async { self.attempt(self.acquire_responding().await?, &work).await }).await
+        self.read(operation, ReadLength::Long, work).await
     }
 
     /// Runs a write, or a check, without a retry: if the connection is lost, the transaction may have been
@@ -142,90 +134,76 @@ impl Store {
         R: Future<Output = Result<T, sqlx::Error>>,
     {
         let run = async {
-            let result = self.attempt(self.acquire(self.statement_limit()).await?, work).await;
+            let result = self.server.write(work).await;
             if let Err(error) = &result {
-                self.retire_connections(error);
+                self.server.retire_connections(error);
             }
             result
         };
-        self.metrics.observe(operation, run, error_type).await
+        self.server.metrics.observe(operation, run, error_type).await
+    }
+
+    /// Reads from the standby if it is current, else, or if it fails, from the primary.
+    async fn read<T, R>(
+        &self,
+        operation: &'static str,
+        length: ReadLength,
+        work: impl Fn(PooledConnection) -> R,
+    ) -> Result<T, ReadError>
+    where
+        R: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let read = async {
+            if let Some(standby) = self.standby.as_ref().filter(|standby| standby.is_current())
+                && let Some(result) = standby.read(length, &work).await
+            {
+                return result.map_err(|error| read_error(operation, error));
+            }
+            self.read_from_primary(operation, length, work).await
+        };
+        self.server.metrics.observe(operation, read, read_error_type).await
     }
 
     /// Makes an attempt unless the breaker is open, and a second one if another connection may succeed: a
     /// restart of the server breaks every connection of the pool, a migration may invalidate prepared
-    /// statements, and a read is safe to retry.
-    async fn guard<T, A>(&self, operation: &'static str, attempt: impl Fn() -> A) -> Result<T, ReadError>
-    where
-        A: Future<Output = Result<T, sqlx::Error>>,
-    {
-        let read = async {
-            if let Some(breaker) = &self.breaker {
-                breaker.check().map_err(|open| ReadError::Unavailable { operation, source: open.into() })?;
-            }
-            let mut result = attempt().await;
-            if let Err(error) = &result
-                && self.retire_connections(error)
-            {
-                tracing::debug!(%error, operation, "retrying on another connection");
-                result = attempt().await;
-            }
-            self.record(&result);
-            result.map_err(|error| read_error(operation, error))
-        };
-        self.metrics.observe(operation, read, read_error_type).await
-    }
-
-    /// Makes sure that connections that the cause of the error affects are closed, not reused. Returns whether
-    /// another connection may succeed.
-    fn retire_connections(&self, error: &sqlx::Error) -> bool {
-        if is_plan_error(error) {
-            self.metrics.count_plan_error();
-            self.health.record_plan_error();
-            return true;
-        }
-        let is_lost = is_connection_lost(error);
-        if is_lost {
-            self.health.record_failure();
-        }
-        is_lost
-    }
-
-    /// Makes one attempt, up to the deadline of its connection.
-    async fn attempt<T, R>(
+    /// statements, and a read is safe to retry. While the primary is unavailable, the standby is read instead,
+    /// if it has what was last known of the primary.
+    async fn read_from_primary<T, R>(
         &self,
-        connection: PooledConnection,
-        work: impl FnOnce(PooledConnection) -> R,
-    ) -> Result<T, sqlx::Error>
+        operation: &'static str,
+        length: ReadLength,
+        work: impl Fn(PooledConnection) -> R,
+    ) -> Result<T, ReadError>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        let (start, deadline) = (Instant::now(), connection.deadline());
-        timeout_at(deadline, work(connection)).await.unwrap_or_else(|_| Err(no_response(start.elapsed())))
-    }
-
-    async fn acquire(&self, limit: Duration) -> Result<PooledConnection, sqlx::Error> {
-        let began = Instant::now();
-        let connection = self.pool.acquire().await;
-        self.metrics.record_wait(began, &connection);
-        Ok(PooledConnection::new(connection?, Instant::now() + limit, self.health.clone()))
-    }
-
-    async fn acquire_responding(&self) -> Result<PooledConnection, sqlx::Error> {
-        let mut connection = self.acquire(self.statement_limit()).await?;
-        if !connection.check().await {
-            self.health.record_failure();
-            drop(connection);
-            connection = self.acquire(self.statement_limit()).await?;
+        let standby = || self.standby.as_ref().filter(|standby| standby.may_replace_primary());
+        if let Some(breaker) = &self.breaker
+            && let Err(open) = breaker.check()
+        {
+            if let Some(standby) = standby()
+                && let Some(result) = standby.read(length, &work).await
+            {
+                return result.map_err(|error| read_error(operation, error));
+            }
+            return Err(ReadError::Unavailable { operation, source: open.into() });
         }
-        Ok(connection)
-    }
-
-    /// The limit of an attempt whose statement has the configured `statement_timeout`.
-    fn statement_limit(&self) -> Duration {
-        match self.config.statement_timeout {
-            Duration::ZERO => UNLIMITED,
-            limit => limit + RESPONSE_SLACK,
+        let mut result = self.server.read(length, &work).await;
+        if let Err(error) = &result
+            && self.server.retire_connections(error)
+        {
+            tracing::debug!(%error, operation, "retrying on another connection");
+            result = self.server.read(length, &work).await;
         }
+        self.record(&result);
+        if let Err(error) = &result
+            && is_connection_failure(error)
+            && let Some(standby) = standby()
+            && let Some(read) = standby.read(length, &work).await
+        {
+            result = read;
+        }
+        result.map_err(|error| read_error(operation, error))
     }
 
     /// Records the result of a read in the breaker.
@@ -243,9 +221,9 @@ impl Store {
 
     fn close_when_postgresql_responds(&self, breaker: CircuitBreaker, error: &sqlx::Error) {
         tracing::warn!(%error, "PostgreSQL is unavailable");
-        let (options, health) = (Arc::clone(&self.unlimited), self.health.clone());
+        let (options, health) = (Arc::clone(self.server.unlimited_options()), self.server.health.clone());
         // Not the pool itself, so that its connections are closed with the last store.
-        let closed = self.pool.closed().clone();
+        let closed = self.server.pool().closed().clone();
         tokio::spawn(async move {
             let responds = wait_for_response(&options);
             let Some(outage) = closed.run_until_cancelled(responds).await else { return };
@@ -256,15 +234,6 @@ impl Store {
     }
 }
 
-fn connection_pool(
-    config: &StoreConfig,
-    options: &PgConnectOptions,
-    health: &ConnectionHealth,
-) -> ConnectionPool {
-    let limit = format!("{}ms", config.statement_timeout.as_millis());
-    // JIT compilation takes longer than a statement of a service should. A rollback without a transaction is a
-    // warning.
-    let settings = [("statement_timeout", &*limit), ("jit", "off"), ("client_min_messages", "error")];
-    let options = options.clone().options(settings);
-    ConnectionPool::new(options, health.clone(), config.max_connections, config.acquire_timeout)
+fn monitoring_config(config: &StoreConfig) -> StoreConfig {
+    StoreConfig { max_connections: MONITORING_CONNECTIONS, ..config.clone() }
 }

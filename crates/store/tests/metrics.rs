@@ -113,7 +113,7 @@ async fn pool_is_observed_while_it_exists() {
 
     let available = || telemetry.value("chart_index.postgresql.available", &[]);
     assert_eq!(available(), None);
-    let watch = CatalogueWatch::start(&monitoring, Duration::from_mins(1), |_, _| ()).await;
+    let watch = CatalogueWatch::start(&monitoring, None, Duration::from_mins(1), |_, _| ()).await;
     assert_eq!(available(), Some(1));
     within(TIMEOUT, async || (open("idle") == Some(1)).then_some(())).await;
     assert_eq!(open("used"), Some(0));

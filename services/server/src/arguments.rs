@@ -5,12 +5,12 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::Context;
-use chart_index_cli::parse_milliseconds;
+use chart_index_cli::{FileParser, parse_milliseconds};
 use chart_index_http::{CdnConfig, RequestLimitConfig, ServerConfig};
 use chart_index_ratelimit::{Limits, TrustedProxies};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
-use chart_index_store::{DatabaseArguments, StoreConfig};
+use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
@@ -147,8 +147,23 @@ pub(crate) struct StoreArguments {
     #[command(flatten)]
     database: DatabaseArguments,
 
-    /// Maximum connections to PostgreSQL for requests. Two more are for readiness checks and for following
-    /// changes.
+    /// Streaming standby of the database, in the form of `DATABASE_URL`: serves reads while it has every change
+    /// of two seconds ago.
+    #[arg(long, env = "DATABASE_READ_URL", hide_env_values = true, value_name = "URL")]
+    database_read_url: Option<DatabaseUrl>,
+
+    /// File with the value of `DATABASE_READ_URL`.
+    #[arg(
+        long,
+        env = "DATABASE_READ_URL_FILE",
+        value_name = "FILE",
+        conflicts_with = "database_read_url",
+        value_parser = FileParser::<DatabaseUrl>::new()
+    )]
+    database_read_url_file: Option<DatabaseUrl>,
+
+    /// Maximum connections to PostgreSQL for requests, and to the standby. Two more to each server are for
+    /// readiness checks and for following changes.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
     pub(crate) database_max_connections: NonZeroU32,
 }
@@ -156,12 +171,25 @@ pub(crate) struct StoreArguments {
 impl StoreArguments {
     /// # Errors
     /// No database is configured.
-    pub(crate) fn config(&self) -> anyhow::Result<StoreConfig> {
+    pub(crate) fn store(&self) -> anyhow::Result<Store> {
         let url = self.database.url().context("no database: set DATABASE_URL or DATABASE_URL_FILE")?;
-        Ok(StoreConfig {
-            max_connections: self.database_max_connections.get(),
-            ..StoreConfig::new(url.clone())
+        let max_connections = self.database_max_connections.get();
+        let store = Store::new(&StoreConfig { max_connections, ..StoreConfig::new(url.clone()) });
+        Ok(match self.standby() {
+            Some(standby) => store.with_standby(standby.clone()),
+            None => store,
         })
+    }
+
+    /// Maximum connections to all servers for requests.
+    pub(crate) fn max_connections(&self) -> NonZeroU32 {
+        let servers =
+            if self.standby().is_some() { const { NonZeroU32::new(2).unwrap() } } else { NonZeroU32::MIN };
+        self.database_max_connections.saturating_mul(servers)
+    }
+
+    fn standby(&self) -> Option<&DatabaseUrl> {
+        self.database_read_url.as_ref().or(self.database_read_url_file.as_ref())
     }
 }
 
@@ -320,6 +348,7 @@ mod tests {
             ("--postgres-max-searches", "0", "POSTGRES_MAX_SEARCHES"),
             ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
+            ("--database-read-url", "mysql://db/charts", "DATABASE_READ_URL"),
             ("--log-format", "xml", "LOG_FORMAT"),
             ("--log-filter", "info,=", "RUST_LOG"),
             ("--otlp-endpoint", "collector:4318", "OTEL_EXPORTER_OTLP_ENDPOINT"),

@@ -105,7 +105,7 @@ impl App {
         telemetry: &Telemetry,
         threads: &WorkerThreads,
     ) -> anyhow::Result<Self> {
-        let store = Store::new(&arguments.store.config()?);
+        let store = arguments.store.store()?;
         let monitoring = store.monitoring();
         let readiness = Readiness::new(monitoring.clone());
         let changes = Arc::new(RecentChanges::new());
@@ -114,8 +114,8 @@ impl App {
             move |poll, began| changes.apply(poll, began)
         };
         // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
-        let (watch, _) =
-            tokio::join!(CatalogueWatch::start(&monitoring, POLL_INTERVAL, on_poll), readiness.check());
+        let watch = CatalogueWatch::start(&monitoring, store.standby(), POLL_INTERVAL, on_poll);
+        let (watch, _) = tokio::join!(watch, readiness.check());
         let redis = RedisConfig::new(arguments.redis.endpoint());
         let cache = connect_cache(arguments, &redis, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
@@ -140,7 +140,7 @@ fn server_configs(arguments: &ServeArguments, threads: usize) -> (ServerConfig, 
     let server = arguments.server;
     let has_nodes = arguments.meilisearch.nodes().is_ok_and(|nodes| !nodes.is_empty());
     let others = OtherFiles {
-        database: arguments.store.database_max_connections,
+        database: arguments.store.max_connections(),
         threads,
         redis_nodes: arguments.redis.endpoint().nodes(),
         searches: if has_nodes { arguments.cache.max_fills_in_flight.get() } else { 0 },

@@ -10,7 +10,7 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{FOLLOW, MIRROR, REPLICAS, WRITERS, database_url};
+use crate::system::{FOLLOW, MIRROR, REPLICAS, WRITERS, database_url, standby_url};
 
 /// Maximum time for a standby to connect and to receive what it lacks.
 const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -104,6 +104,13 @@ impl Operator {
             }
             Fault::PromotePostgres(lag) => self.promote(*lag),
             Fault::RestorePostgres(age) => self.restore(*age),
+            Fault::PauseReplay(duration) => {
+                let run = |function| query(&standby_url("postgres"), &format!("SELECT {function}()"));
+                // Fails if a new standby is not ready for reads yet.
+                let _ = run("pg_wal_replay_pause");
+                self.wait(*duration);
+                let _ = run("pg_wal_replay_resume");
+            }
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -234,7 +241,7 @@ fn scope(fault: &Fault) -> Scope {
         Fault::PromotePostgres(_) | Fault::RestorePostgres(_) => Scope::Reset,
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
         Fault::RestoreNode(..) | Fault::BlockNumbering(_) => Scope::Search,
-        Fault::OpenTransaction(_) => Scope::Nothing,
+        Fault::OpenTransaction(_) | Fault::PauseReplay(_) => Scope::Nothing,
         Fault::Kill(name, _) | Fault::Freeze(name, _) => scope_of_process(name),
         Fault::Separate(first, second, _) => scope_of_link(first, second),
     }
@@ -259,6 +266,7 @@ fn scope_of_link(first: &str, second: &str) -> Scope {
     match (replica(first), second) {
         (Some(replica), "postgres") => Scope::ReplicaPostgres(replica),
         (Some(replica), "redis") => Scope::ReplicaRedis(replica),
+        (Some(_), "postgres-standby") => Scope::Nothing,
         (Some(_), _) => Scope::Search,
         _ if first == FOLLOW => Scope::Search,
         _ if first == "haproxy" => Scope::Haproxy,

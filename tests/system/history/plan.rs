@@ -81,6 +81,8 @@ pub(crate) enum Fault {
     PromotePostgres(Duration),
     /// A restore to the state this long before.
     RestorePostgres(Duration),
+    /// The standby receives changes and does not show them.
+    PauseReplay(Duration),
     FlushRedis,
     FailOverRedis,
     /// The node gets the data that it had this long before.
@@ -101,6 +103,7 @@ impl Fault {
             Self::PromotePostgres(_) | Self::RestorePostgres(_) => {
                 [&["postgres", "postgres-standby", FOLLOW], &NODES[..]].concat()
             }
+            Self::PauseReplay(_) => vec!["postgres-standby"],
             Self::FlushRedis => vec!["redis"],
             Self::FailOverRedis => vec!["redis", "redis-standby"],
             Self::OpenTransaction(_) | Self::BlockNumbering(_) => vec!["postgres"],
@@ -217,7 +220,7 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
     let earlier = milliseconds(random, 2000, 8000);
     let node = one_of(random, &NODES);
-    match random.below(if has_meilisearch { 24 } else { 23 }) {
+    match random.below(if has_meilisearch { 27 } else { 26 }) {
         0..=4 => Fault::Kill(process(random, has_meilisearch), duration),
         5..=9 => Fault::Freeze(process(random, has_meilisearch), duration),
         10..=16 => {
@@ -230,19 +233,21 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         20 => Fault::FailOverRedis,
         21 if random.one_in(3) => Fault::OpenTransaction(Duration::from_mins(1)),
         21 | 22 => Fault::BlockNumbering(milliseconds(random, 8000, 12_000)),
+        23..=25 => Fault::PauseReplay(duration),
         _ => Fault::RestoreNode(node, earlier),
     }
 }
 
 /// A process that is killed or frozen. Most faults are of the servers that all replicas need.
 fn process(random: &mut Random, has_meilisearch: bool) -> &'static str {
-    match random.below(if has_meilisearch { 12 } else { 11 }) {
+    match random.below(if has_meilisearch { 14 } else { 13 }) {
         0..=3 => "postgres",
         4 | 5 => "redis",
         6 | 7 => one_of(random, &REPLICAS),
         8 => one_of(random, &[FOLLOW, MIRROR]),
         9 => "haproxy",
-        10 => one_of(random, &["postgres-standby", "redis-standby"]),
+        10 | 11 => "postgres-standby",
+        12 => "redis-standby",
         _ => one_of(random, &NODES),
     }
 }
@@ -256,12 +261,13 @@ fn one_of(random: &mut Random, names: &[&'static str]) -> &'static str {
 fn link(random: &mut Random, has_meilisearch: bool) -> (&'static str, &'static str) {
     let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| one_of(random, names));
     let server = if has_meilisearch && random.one_in(2) { node } else { "postgres" };
-    match random.below(10) {
+    match random.below(12) {
         0..=2 => (replica, server),
         3 | 4 => (one_of(random, &REPLICAS[..2]), "redis"),
         5 | 6 => (writer, server),
         7 => (FOLLOW, server),
         8 => ("haproxy", replica),
+        9 => (replica, "postgres-standby"),
         _ => *random.pick(&[("postgres", "postgres-standby"), ("redis", "redis-standby")]),
     }
 }

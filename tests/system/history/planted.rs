@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 16] = [
+const FAULTS: [PlantedFault; 17] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -141,6 +141,13 @@ const FAULTS: [PlantedFault; 16] = [
         "crates/store/src/total_cache.rs",
         "Duration = Duration::from_secs(30);",
         "Duration = Duration::from_secs(3600);",
+    ),
+    fault(
+        "a standby may lag behind",
+        Check::Freshness,
+        "crates/store/src/standby.rs",
+        "const MAX_LAG: Duration = Duration::from_secs(2);",
+        "const MAX_LAG: Duration = Duration::from_secs(3600);",
     ),
     PlantedFault {
         needs_meilisearch: true,

@@ -29,9 +29,10 @@ pub(crate) const MIRROR_DATABASE: &str = "chart_index_mirror";
 const POSTGRES: [&str; 2] = ["postgres-1", "postgres-2"];
 const REDIS: [&str; 2] = ["redis-1", "redis-2"];
 
-/// The addresses of the primaries, which move at a failover.
+/// The addresses of the primaries and of the standby of PostgreSQL, which move at a failover.
 const POSTGRES_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 200);
 const REDIS_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 201);
+const STANDBY_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 202);
 
 /// The network of all services, whose addresses the replicas trust to forward those of clients.
 const SUBNET: &str = "172.31.0.0/24";
@@ -90,7 +91,8 @@ impl System {
             programs,
             folder,
         };
-        for (services, address) in [(POSTGRES, POSTGRES_ADDRESS), (REDIS, REDIS_ADDRESS)] {
+        let addresses = [(POSTGRES, POSTGRES_ADDRESS), (POSTGRES, STANDBY_ADDRESS), (REDIS, REDIS_ADDRESS)];
+        for (services, address) in addresses {
             for service in services {
                 system.networks.add_address(service, address);
             }
@@ -241,16 +243,17 @@ impl System {
     }
 
     fn deliver_shared_addresses(&self) {
-        let primaries = [
+        let servers = [
             (POSTGRES_ADDRESS, POSTGRES[self.postgres.primary()]),
+            (STANDBY_ADDRESS, POSTGRES[1 - self.postgres.primary()]),
             (REDIS_ADDRESS, REDIS[self.redis_primary]),
         ];
         for client in [HOST, FOLLOW, MIRROR].into_iter().chain(REPLICAS).chain(WRITERS) {
-            for (address, primary) in primaries {
-                let pairs = [(client, primary), (primary, client)];
+            for (address, server) in servers {
+                let pairs = [(client, server), (server, client)];
                 let is_separated =
                     pairs.iter().any(|(a, b)| self.separated.contains(&((*a).to_owned(), (*b).to_owned())));
-                self.networks.deliver(client, address, (!is_separated).then_some(primary));
+                self.networks.deliver(client, address, (!is_separated).then_some(server));
             }
         }
     }
@@ -331,6 +334,11 @@ fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
 /// A database on the primary.
 pub(crate) fn database_url(name: &str) -> String {
     format!("postgres://postgres@{POSTGRES_ADDRESS}/{name}")
+}
+
+/// A database on the standby.
+pub(crate) fn standby_url(name: &str) -> String {
+    format!("postgres://postgres@{STANDBY_ADDRESS}/{name}")
 }
 
 /// The status of a response, if there is one.

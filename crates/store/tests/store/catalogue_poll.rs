@@ -134,11 +134,13 @@ async fn pending_changes_have_an_age() {
 
 /// A restored database may assign transaction ids again, below those that were taken.
 #[tokio::test]
-async fn pending_changes_of_another_origin_are_found() {
+async fn pending_changes_of_another_cluster_are_found() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     catalogue.store.assign_sequences().await.unwrap();
-    let _ = catalogue.database.psql("UPDATE change_feed SET origin = 0, pending_from = '1000000000000'");
+    let _ = catalogue
+        .database
+        .psql("UPDATE change_feed SET system_identifier = 0, pending_from = '1000000000000'");
     let before = catalogue.poll(0).await.position;
     catalogue.remove(hash(1), 20).await;
     assert!(catalogue.poll(0).await.oldest_pending.is_some());
@@ -162,12 +164,12 @@ async fn a_watch_passes_on_each_poll() {
     };
     let before = Instant::now();
     let interval = Duration::from_millis(50);
-    let watch = CatalogueWatch::start(&catalogue.store, interval * 400, on_poll.clone()).await;
+    let watch = CatalogueWatch::start(&catalogue.store, None, interval * 400, on_poll.clone()).await;
     let (first, began) = polls.lock().unwrap().pop().unwrap();
     assert!(before <= began && began <= Instant::now());
     assert_eq!((first, watch.sequence()), (catalogue.poll(0).await, 0));
 
-    let watch = CatalogueWatch::start(&catalogue.store, interval, on_poll).await;
+    let watch = CatalogueWatch::start(&catalogue.store, None, interval, on_poll).await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     catalogue.store.assign_sequences().await.unwrap();
     while watch.sequence() < 2 {

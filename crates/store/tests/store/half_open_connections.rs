@@ -114,7 +114,7 @@ async fn sequences_are_assigned_beside_a_half_open_connection() {
 async fn the_catalogue_watch_reconnects() {
     let network = Network::start().await;
     let monitoring = Store::new(&network.config()).monitoring();
-    let watch = CatalogueWatch::start(&monitoring, Duration::from_millis(50), |_, _| ()).await;
+    let watch = CatalogueWatch::start(&monitoring, None, Duration::from_millis(50), |_, _| ()).await;
     network.proxy.silence_open_connections();
     let before = watch.sequence();
     network.catalogue.put(&folder(2, [chart(2)]), 2).await;

@@ -7,6 +7,7 @@ use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
 use super::{
     FOLLOW, MIRROR, MIRROR_DATABASE, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System, database_url,
+    standby_url,
 };
 
 /// Which servers of `compose/haproxy.cfg` are which replica.
@@ -45,6 +46,10 @@ impl System {
             variables.extend(nodes.clone());
             if name != REPLICAS[2] {
                 variables.push(("REDIS_URL", format!("redis://{REDIS_ADDRESS}")));
+            }
+            // The other two share cached responses that they read from different servers.
+            if name != REPLICAS[1] {
+                variables.push(("DATABASE_READ_URL", standby_url("chart_index")));
             }
             self.add_replica(name, "chart_index", variables);
         }

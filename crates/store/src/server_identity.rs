@@ -1,0 +1,56 @@
+//! Which server a connection has reached, and how much of the log of changes (WAL) it has applied.
+
+use std::sync::{Mutex, PoisonError};
+
+use sqlx::PgConnection;
+
+/// The expression for the position in the WAL up to which the server has flushed it, or replayed it as a
+/// standby. A later read sees every transaction that was committed before it, except on a primary those with
+/// `synchronous_commit = off` of the last fraction of a second.
+macro_rules! wal_position {
+    () => {
+        "(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END
+          - '0/0')::bigint"
+    };
+}
+pub(crate) use wal_position;
+
+/// A running server, and a position in the WAL that it has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerPosition {
+    /// A digest of the cluster and of the start of the server (the function `change_feed_origin`).
+    pub(crate) server: i64,
+    pub(crate) wal: i64,
+}
+
+/// The server that connections of a pool must reach: one name may lead to several standbys, and a standby that
+/// was restarted may be behind what it had replayed before.
+#[derive(Debug, Default)]
+pub(crate) struct ExpectedServer(Mutex<Option<ServerPosition>>);
+
+/// The connection has reached another server.
+#[derive(Debug, thiserror::Error)]
+#[error("not the standby that was polled")]
+struct UnexpectedServer;
+
+impl ExpectedServer {
+    /// Sets the server. Returns whether it was another one before.
+    pub(crate) fn set(&self, position: ServerPosition) -> bool {
+        let previous = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(position);
+        previous.is_some_and(|previous| previous.server != position.server)
+    }
+
+    /// Fails unless the connection has reached the server, and the server at least its position.
+    pub(crate) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let read = concat!("SELECT change_feed_origin(), ", wal_position!());
+        let (server, wal): (i64, i64) = sqlx::query_as(read).fetch_one(connection).await?;
+        let expected = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_expected = expected.is_some_and(|expected| expected.server == server && expected.wal <= wal);
+        if is_expected { Ok(()) } else { Err(sqlx::Error::Configuration(UnexpectedServer.into())) }
+    }
+}
+
+/// Whether the error is that of [`ExpectedServer::check`].
+pub(crate) fn is_unexpected_server(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Configuration(error) if error.is::<UnexpectedServer>())
+}

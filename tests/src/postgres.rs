@@ -41,6 +41,7 @@ impl PrivatePostgres {
     }
 
     /// Starts a streaming standby of this server, which logs every statement.
+    #[must_use]
     pub fn start_standby(&self) -> Self {
         let standby_of = ("POSTGRES_STANDBY_OF", self.port());
         let options = ("POSTGRES_OPTIONS", "-c log_min_duration_statement=0");

@@ -63,6 +63,8 @@ impl CatalogueWatch {
             standby: standby.map(|standby| StandbyPoller {
                 standby,
                 primary: PrimaryPolls::default(),
+                is_of_primary: false,
+                unusable: Some(Unusable::NotPolled),
                 limit: interval,
             }),
             last: Arc::clone(&last),
@@ -119,6 +121,10 @@ struct StandbyPoller {
     standby: Standby,
     /// The last polls of the primary.
     primary: PrimaryPolls,
+    /// Whether it was a standby of the primary when both were last polled.
+    is_of_primary: bool,
+    /// Why it is not used, as was logged last.
+    unusable: Option<Unusable>,
     /// Timeout of a poll of the standby, after which the primary is polled.
     limit: Duration,
 }
@@ -165,7 +171,8 @@ impl StandbyPoller {
         if let Some(reached) = reached {
             self.standby.record_caught_up(reached.began, polled.server);
         }
-        self.standby.set_replaces_primary(reached.is_some() && reached.as_ref() == self.primary.last());
+        let has_last = reached.is_some() && reached.as_ref() == self.primary.last();
+        self.standby.set_replaces_primary(self.is_of_primary && has_last);
         Some(polled)
     }
 
@@ -178,31 +185,34 @@ impl StandbyPoller {
         began: Instant,
         known: u64,
     ) -> Option<(CataloguePoll, Instant)> {
-        let was_current = self.standby.is_current();
         self.primary.push(began, primary);
         let applied = self.applied(standby, primary, known);
-        match &applied {
-            Ok(_) if !was_current => tracing::info!("reads use the standby"),
-            Err(reason) => {
-                // Before the poll of the primary is applied: later reads see it.
-                self.standby.pause();
-                if was_current {
-                    tracing::warn!(%reason, "reads do not use the standby");
-                }
+        let unusable = applied.as_ref().err().copied();
+        if unusable.is_some() {
+            // Before the poll of the primary is applied: later reads see it.
+            self.standby.pause();
+        }
+        if mem::replace(&mut self.unusable, unusable) != unusable {
+            if let Some(reason) = unusable {
+                tracing::warn!(%reason, "reads do not use the standby");
+            } else {
+                tracing::info!("reads use the standby");
             }
-            Ok(_) => (),
         }
         applied.ok()
     }
 
+    /// The poll of the standby as that of the primary, if reads may use the standby from now on.
     fn applied(
-        &self,
+        &mut self,
         standby: Option<ServerPoll>,
         primary: &ServerPoll,
         known: u64,
     ) -> Result<(CataloguePoll, Instant), Unusable> {
         let polled = standby.ok_or(Unusable::Silent)?;
-        check_lineage(&polled, primary).inspect_err(|_| self.standby.suspend())?;
+        let lineage = check_lineage(&polled, primary);
+        self.is_of_primary = lineage.is_ok();
+        lineage.inspect_err(|_| self.standby.suspend())?;
         let reached = self.primary.reached_by(&polled).ok_or(Unusable::Behind)?;
         self.standby.record_caught_up(reached.began, polled.server);
         // A read that begins now must see what is known.

@@ -11,8 +11,8 @@
 //!
 //! Deleted rows stay in table and index until a vacuum. No one reads them: an assignment records in
 //! `change_feed.pending_from` a transaction id below which no pending row can appear any more, and reads begin
-//! there (the function `pending_changes_from`). It is the oldest transaction that was running, or that of the
-//! last row that was taken.
+//! there, in the same cluster (the function `pending_changes_from`). It is the oldest transaction that was
+//! running, or that of the last row that was taken.
 //!
 //! A failover or a restore may lose sequences that readers have seen. The feed records the origin of the last
 //! one ([`Origin`]; the function `change_feed_origin`: cluster, start of the server, table). With another

@@ -35,8 +35,8 @@ const SERVER_KEEPALIVE: [(&str, &str); 4] = [
 pub(crate) enum ReadLength {
     /// Up to [`StoreConfig::lookup_timeout`].
     Short,
-    /// Up to [`StoreConfig::statement_timeout`]. Its connection is pinged first: on a half-open one, the timeout
-    /// would come too late for a waiting client.
+    /// Up to [`StoreConfig::statement_timeout`]. Its connection is pinged first: on a half-open one, the
+    /// timeout would come too late for a waiting client.
     Long,
 }
 

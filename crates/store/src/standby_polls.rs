@@ -28,6 +28,8 @@ pub(crate) struct PrimaryPoll {
 /// Why a standby does not serve reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
+    #[error("it was not polled yet")]
+    NotPolled,
     #[error("it does not respond")]
     Silent,
     #[error("it is not a standby")]

@@ -54,3 +54,28 @@ impl ExpectedServer {
 pub(crate) fn is_unexpected_server(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Configuration(error) if error.is::<UnexpectedServer>())
 }
+
+#[cfg(test)]
+mod tests {
+    use chart_index_tests::TestDatabase;
+
+    use super::*;
+    use crate::{Store, StoreConfig};
+
+    #[tokio::test]
+    async fn only_the_server_that_was_polled_is_expected() {
+        let database = TestDatabase::create().await;
+        let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+        store.migrate().await.unwrap();
+        let polled = store.poll_server(0).await.unwrap().server;
+        let mut connection = store.connect(store.unlimited_options()).await.unwrap();
+        let expected = ExpectedServer::default();
+        assert!(is_unexpected_server(&expected.check(&mut connection).await.unwrap_err()), "none was polled");
+        assert!(!expected.set(polled));
+        expected.check(&mut connection).await.unwrap();
+        assert!(!expected.set(ServerPosition { wal: i64::MAX, ..polled }));
+        assert!(expected.check(&mut connection).await.is_err(), "it is behind");
+        assert!(expected.set(ServerPosition { server: polled.server ^ 1, wal: 0 }));
+        assert!(expected.check(&mut connection).await.is_err(), "another one was polled");
+    }
+}

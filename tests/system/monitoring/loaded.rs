@@ -54,7 +54,8 @@ impl Loaded {
         indexer(postgres.url(), &["migrate"]).succeeded();
         indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
         let node = meilisearch.as_ref().map(PrivateMeilisearch::url);
-        let mut variables = vec![("REDIS_URL", redis.url())];
+        // It is no standby, so it is not used as one.
+        let mut variables = vec![("REDIS_URL", redis.url()), ("DATABASE_READ_URL", postgres.url())];
         variables.extend(node.as_deref().map(|node| ("MEILISEARCH_URL", node)));
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(postgres.url(), &options);

@@ -21,6 +21,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("CONTACT", "", "a choice of the operator"),
     ("CACHE_BYTES", "", "the memory limits are set for the default"),
     ("CDN_MAX_AGE_SECONDS", "", "there is no CDN: docs/operations/cdn.md"),
+    ("DATABASE_READ_URL", "", "a choice of the operator: docs/operations/failure-modes.md"),
     ("EXPORTS_DIR", "", "a choice of the operator: docs/operations/exports.md has the volume"),
     ("HEADER_READ_TIMEOUT_MS", "", "the reverse proxies are configured for the default"),
     ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),

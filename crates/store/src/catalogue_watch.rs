@@ -189,8 +189,8 @@ impl StandbyPoller {
         let applied = self.applied(standby, primary, known);
         let unusable = applied.as_ref().err().copied();
         if unusable.is_some() {
-            // Before the poll of the primary is applied: later reads see it.
-            self.standby.pause();
+            // Before the poll of the primary is applied: reads that know of it must see what it found.
+            self.standby.suspend();
         }
         if mem::replace(&mut self.unusable, unusable) != unusable {
             if let Some(reason) = unusable {
@@ -212,7 +212,7 @@ impl StandbyPoller {
         let polled = standby.ok_or(Unusable::Silent)?;
         let lineage = check_lineage(&polled, primary);
         self.is_of_primary = lineage.is_ok();
-        lineage.inspect_err(|_| self.standby.suspend())?;
+        lineage?;
         let reached = self.primary.reached_by(&polled).ok_or(Unusable::Behind)?;
         self.standby.record_caught_up(reached.began, polled.server);
         // A read that begins now must see what is known.

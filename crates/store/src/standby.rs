@@ -120,14 +120,9 @@ impl Standby {
         }
     }
 
-    /// Keeps reads from it until it is resumed, unless it replaces the primary.
-    pub(crate) fn pause(&self) {
-        self.state.current_until.store(0, Ordering::Release);
-    }
-
-    /// Keeps all reads from it.
+    /// Keeps all reads from it until it is polled again.
     pub(crate) fn suspend(&self) {
-        self.pause();
+        self.state.current_until.store(0, Ordering::Release);
         self.set_replaces_primary(false);
     }
 

@@ -85,6 +85,23 @@ async fn latest_redirects_to_the_newest_export() {
     assert_eq!(response.header("location"), "/api/exports/99990101T000000Z-1/manifest.json");
 }
 
+#[tokio::test]
+async fn signature_is_served_if_there_is_one() {
+    let exported = Exported::new().await;
+    let path = exported.path("manifest.json.minisig");
+    assert_eq!(exported.get(&path, &[]).await.status, 404);
+    let file = exported.exports.path().join(&exported.name).join("manifest.json.minisig");
+    fs::write(file, "a signature\n").unwrap();
+    let signature = exported.get(&path, &[]).await;
+    assert_eq!((signature.status.as_u16(), &*signature.body), (200, &b"a signature\n"[..]));
+    assert_eq!(signature.header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(signature.header("cache-control"), IMMUTABLE);
+    let tag = signature.header("etag");
+    assert_eq!(exported.get(&path, &[("if-none-match", tag)]).await.status, 304);
+    exported.database.psql(&format!("INSERT INTO removals VALUES ('\\x{}', 1)", "00".repeat(32)));
+    assert_eq!(exported.get(&path, &[]).await.status, 404);
+}
+
 /// Exports from before a removal may contain what was removed, also if the removal has no number yet.
 #[tokio::test]
 async fn exports_from_before_a_removal_are_not_served() {

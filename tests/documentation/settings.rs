@@ -14,6 +14,7 @@ const TABLES: &[(&str, &[&[&str]])] = &[
             &["chart-indexer", "ingest"],
             &["chart-indexer", "follow"],
             &["chart-indexer", "mirror"],
+            &["chart-indexer", "export"],
             &["chart-indexer", "remove"],
         ],
     ),

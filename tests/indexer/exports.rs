@@ -42,7 +42,11 @@ impl Original {
 
     /// Exports with the ROX files, and returns the path of the export.
     pub(crate) fn export(&self) -> PathBuf {
-        let printed = self.database.run(&["export", self.directory(), "--rox"]);
+        self.export_with(&[])
+    }
+
+    pub(crate) fn export_with(&self, arguments: &[&str]) -> PathBuf {
+        let printed = self.database.run(&[&["export", self.directory(), "--rox"], arguments].concat());
         let (path, summary) = printed.split_once(": ").unwrap();
         assert!(summary.contains(" chartsets, ") && summary.contains(" charts, "), "{printed}");
         path.into()

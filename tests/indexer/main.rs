@@ -14,6 +14,7 @@ mod mirror;
 mod real_charts;
 mod reingest;
 mod removals;
+mod signed_exports;
 mod too_large;
 mod variants;
 

@@ -14,6 +14,7 @@ use chart_index_tests::{
 use serde_json::{Value, json};
 
 use super::exports::{block_table, paths, release, wait_until_blocked};
+use super::signed_exports::KEYS;
 use super::*;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,8 +39,9 @@ impl Origin {
         Self { database, library, exports: tempfile::tempdir().unwrap() }
     }
 
-    fn export(&self) {
-        self.database.run(&["export", self.exports.path().to_str().unwrap(), "--rox"]);
+    fn export(&self, arguments: &[&str]) {
+        let exports = self.exports.path().to_str().unwrap();
+        self.database.run(&[&["export", exports, "--rox"], arguments].concat());
     }
 
     fn serve(&self) -> Service {
@@ -245,7 +247,7 @@ async fn removals_of_the_mirror_stay() {
 #[tokio::test]
 async fn killed_mirror_continues() {
     let origin = Origin::new(Database::new().await);
-    origin.export();
+    origin.export(&[]);
     let upstream = origin.serve();
     origin.library.osu("alpha/6 six/a.osu", ChartSpec::numbered(6));
     origin.database.ingest(&origin.library);
@@ -289,6 +291,33 @@ async fn killed_mirror_continues() {
     assert_same(&origin.database, &[&mirror]).await;
 }
 
+#[tokio::test]
+async fn mirror_starts_with_a_signed_export() {
+    let origin = Origin::new(Database::new().await);
+    let folder = tempfile::tempdir().unwrap();
+    let [key, other] = &KEYS;
+    origin.export(&["--sign-key", &key.secret_in(folder.path())]);
+    let (mirror, upstream) = (Mirror::new().await, origin.serve());
+    let follow = |keys: &[&str]| {
+        let mut command = mirror.command(&base(&upstream), &["--once"]);
+        IndexerRun::run(command.env("EXPORT_VERIFY_KEYS", keys.join(",")))
+    };
+    let run = follow(&[other.public]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("is refused: manifest.json.minisig is not by the key"), "{}", run.stderr);
+    assert_eq!(mirror.sequence(), "");
+    let run = follow(&[other.public, key.public]);
+    assert_eq!((run.code, run.stderr.contains("starts with export")), (Some(0), true), "{}", run.stderr);
+    let unsigned = Mirror::new().await;
+    let export = fs::read_dir(origin.exports.path()).unwrap().map(|entry| entry.unwrap().path());
+    let export = export.into_iter().find(|path| path.is_dir()).unwrap();
+    fs::remove_file(export.join("manifest.json.minisig")).unwrap();
+    let run =
+        IndexerRun::run(&mut unsigned.command(&base(&upstream), &["--once", "--verify-key", key.public]));
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("is refused: the export has no signature"), "{}", run.stderr);
+}
+
 /// The database of the origin is set back, and charts and chartsets change in another way.
 #[tokio::test]
 async fn lost_changes_start_the_mirror_again() {
@@ -327,7 +356,7 @@ async fn lost_changes_start_the_mirror_again() {
     let service = origin.serve_at(addresses);
     let printed = from_start.follow(&service);
     assert!(printed.contains("it has lost changes") && printed.contains("no export"), "{printed}");
-    origin.export();
+    origin.export(&[]);
     let printed = from_export.follow(&service);
     assert!(printed.contains("it has lost changes") && printed.contains("starts with export"), "{printed}");
     drop(service);

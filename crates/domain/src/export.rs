@@ -106,7 +106,7 @@ pub struct ExportManifest {
     pub chartsets: u64,
     /// Number of distinct charts.
     pub charts: u64,
-    /// All files but the manifest itself.
+    /// All files but the manifest itself and its signature.
     pub files: Vec<ExportedFile>,
 }
 
@@ -125,6 +125,8 @@ pub struct ExportedFile {
 impl ExportManifest {
     /// The name of the file that holds the manifest.
     pub const FILE: &str = "manifest.json";
+    /// The name of the file that holds the signature of the manifest, if it is signed.
+    pub const SIGNATURE_FILE: &str = "manifest.json.minisig";
     /// The version of the format that this program writes and reads.
     pub const FORMAT_VERSION: u32 = 1;
 

@@ -59,6 +59,7 @@ pub fn routes(options: BulkOptions) -> Routes {
         .long_polling_route(Group::Bulk, "/api/changes", long_polls, get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
+        .route(Group::Bulk, "/api/exports/{name}/manifest.json.minisig", get(handlers::signature))
         .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))
         .route(Group::Bulk, "/api/exports/{name}/rox.tar", get(handlers::rox_files))
         .with_state(Arc::new(state))
@@ -72,6 +73,7 @@ pub fn routes(options: BulkOptions) -> Routes {
         changes::changes,
         handlers::latest,
         handlers::manifest,
+        handlers::signature,
         handlers::chartsets,
         handlers::rox_files,
         hash_filter::latest,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chart_index_cli::parse_milliseconds;
+use chart_index_cli::{FileParser, parse_milliseconds};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use reqwest::Url;
 
 use crate::purge::PurgeArguments;
+use crate::signature::{SignKey, VerifyKeys};
 use crate::{instance, search};
 
 /// Ingests chart files into the index and maintains its database and search nodes
@@ -242,6 +243,14 @@ pub(crate) enum Command {
         /// Export the ROX files as well, as a tar archive. An import needs them
         #[arg(long)]
         rox: bool,
+        /// Sign the manifest with the secret key in this file, which `minisign -G -W` has written
+        #[arg(
+            long,
+            env = "EXPORT_SIGN_KEY_FILE",
+            value_name = "FILE",
+            value_parser = FileParser::<SignKey>::new()
+        )]
+        sign_key: Option<SignKey>,
     },
     /// Import an export into the index, which may be empty or not
     ///
@@ -253,6 +262,8 @@ pub(crate) enum Command {
     Import {
         /// Folder of the export, with its manifest
         export: PathBuf,
+        #[command(flatten)]
+        verify_keys: VerifyKeys,
     },
     /// Mirror another index: fill an empty one from it, and follow its changes for as long as it runs
     ///
@@ -282,6 +293,8 @@ pub(crate) enum Command {
         /// End at the end of the change feed, and at an error
         #[arg(long)]
         once: bool,
+        #[command(flatten)]
+        verify_keys: VerifyKeys,
         #[command(flatten)]
         metrics: MetricsArguments,
     },

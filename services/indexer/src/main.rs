@@ -26,6 +26,7 @@ mod removal;
 mod replace_rox;
 mod report;
 mod search;
+mod signature;
 mod song_folder;
 mod verify;
 
@@ -145,19 +146,19 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox } => {
-            let (store, options) = (store()?, ExportOptions { directory, rox });
+        Command::Export { directory, rox, sign_key } => {
+            let (store, options) = (store()?, ExportOptions { directory, rox, sign_key });
             return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED, None).await;
         }
-        Command::Import { export } => {
+        Command::Import { export, verify_keys } => {
             let store = checked_store().await?;
-            let work = Box::pin(import::import(&store, &export));
+            let work = Box::pin(import::import(&store, &export, verify_keys));
             return until_signalled(work, IMPORT_INTERRUPTED, Some(&store)).await;
         }
-        Command::Mirror { upstream, downloads, interval, once, .. } => {
+        Command::Mirror { upstream, downloads, interval, once, verify_keys, .. } => {
             let store = checked_store().await?;
             let downloads = downloads.unwrap_or_else(|| std::env::temp_dir().join("chart-index-mirror"));
-            let options = MirrorOptions { upstream, downloads, interval, once };
+            let options = MirrorOptions { upstream, downloads, interval, once, verify_keys };
             let work = Box::pin(mirror::mirror(&store, &options));
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }

@@ -8,6 +8,7 @@ mod hash_filters;
 mod openapi;
 mod pages;
 mod responses;
+mod signed_exports;
 mod snippets;
 
 use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};

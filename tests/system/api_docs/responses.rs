@@ -85,6 +85,7 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         of_set("/go/chartset/{id}", "/go/chartset"),
         Requests { path: latest, success: latest.to_owned(), bad: latest.to_owned(), missing: None },
         of_export("/api/exports/{name}/manifest.json"),
+        of_export("/api/exports/{name}/manifest.json.minisig"),
         of_export("/api/exports/{name}/chartsets.ndjson.zst"),
         of_export("/api/exports/{name}/rox.tar"),
         changes,
@@ -109,6 +110,9 @@ fn exports(database: &TestDatabase) -> tempfile::TempDir {
     let directory = folder.path().to_str().expect("UTF-8");
     let printed = indexer(database.url(), &["export", directory, "--rox"]).succeeded();
     let written = printed.split_once(": ").expect("the path").0;
+    // The service does not verify it.
+    std::fs::write(std::path::Path::new(written).join("manifest.json.minisig"), "a signature\n")
+        .expect("a file");
     std::fs::rename(written, folder.path().join(EXPORT)).expect("the export is renamed");
     folder
 }

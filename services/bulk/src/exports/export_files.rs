@@ -9,7 +9,7 @@ use clap::Args;
 use tokio::fs::{self, File};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-/// The longest manifest. One has less than 1 KiB.
+/// The longest manifest or signature. One has less than 1 KiB.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
 /// Where the exports are, if there are any.
@@ -64,12 +64,25 @@ impl ExportsSettings {
     /// # Errors
     /// There is no such export, or its manifest cannot be read.
     pub(crate) async fn read_manifest(&self, name: &ExportName) -> Result<StoredManifest, ApiError> {
-        let file = self.open(name, ExportManifest::FILE).await?;
-        let mut json = Vec::new();
-        file.take(MAX_MANIFEST_BYTES).read_to_end(&mut json).await.map_err(read_error)?;
+        let json = self.read(name, ExportManifest::FILE).await?;
         let manifest = serde_json::from_slice(&json)
             .map_err(|source| ApiError::Internal(MalformedManifest { name: name.clone(), source }.into()))?;
         Ok(StoredManifest { json, manifest })
+    }
+
+    /// Reads the signature of the manifest of an export.
+    ///
+    /// # Errors
+    /// The export has none, or it cannot be read.
+    pub(crate) async fn read_signature(&self, name: &ExportName) -> Result<Vec<u8>, ApiError> {
+        self.read(name, ExportManifest::SIGNATURE_FILE).await
+    }
+
+    async fn read(&self, name: &ExportName, file: &'static str) -> Result<Vec<u8>, ApiError> {
+        let file = self.open(name, file).await?;
+        let mut content = Vec::new();
+        file.take(MAX_MANIFEST_BYTES).read_to_end(&mut content).await.map_err(read_error)?;
+        Ok(content)
     }
 
     /// Opens a file of an export at this position.

@@ -18,7 +18,9 @@ use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use super::export_files::{NOT_FOUND, StoredManifest};
-use super::openapi::{ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged};
+use super::openapi::{
+    ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged, SignatureResponses,
+};
 use super::range::{RangeRequest, Selected};
 use crate::BulkState;
 
@@ -59,6 +61,27 @@ pub(crate) async fn manifest(
 ) -> Result<Response, ApiError> {
     let manifest = served_manifest(&state, &parse(&name)?).await?;
     Ok(TextBody::new(manifest.json).into_response(&headers, CachePolicy::Export, MediaType::Json))
+}
+
+/// `GET /api/exports/{name}/manifest.json.minisig`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/{name}/manifest.json.minisig",
+    operation_id = "getExportSignature",
+    tag = "Bulk",
+    params(ExportNameParam, Conditional),
+    responses(SignatureResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn signature(
+    State(state): State<Arc<BulkState>>,
+    PathParam(name): PathParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let name = parse(&name)?;
+    served_manifest(&state, &name).await?;
+    let signature = state.exports.read_signature(&name).await?;
+    Ok(TextBody::new(signature).into_response(&headers, CachePolicy::Export, MediaType::Plain))
 }
 
 /// `GET /api/exports/{name}/chartsets.ndjson.zst`.

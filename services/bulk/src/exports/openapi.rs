@@ -64,6 +64,16 @@ impl IntoResponses for ManifestResponses {
     }
 }
 
+pub(crate) struct SignatureResponses;
+
+impl IntoResponses for SignatureResponses {
+    fn responses() -> Responses {
+        let ok = response("The signature of the manifest, as a file of minisign", CachePolicy::Export);
+        let ok = tagged(ok.content("text/plain", ContentBuilder::new().build()), CachePolicy::Export, true);
+        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+    }
+}
+
 pub(crate) struct FileResponses;
 
 impl IntoResponses for FileResponses {

@@ -21,6 +21,7 @@ use self::digest_writer::DigestWriter;
 use self::export_folder::ExportFolder;
 use crate::clock::now_ms;
 use crate::report::{Progress, plural};
+use crate::signature::SignKey;
 
 /// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and
 /// 7.8 MB at level 12, which takes twice as long.
@@ -36,6 +37,8 @@ pub(crate) struct ExportOptions {
     pub(crate) directory: PathBuf,
     /// Whether to export the ROX files.
     pub(crate) rox: bool,
+    /// The key that signs the manifest.
+    pub(crate) sign_key: Option<SignKey>,
 }
 
 /// A chartset in the file `chartsets.ndjson.zst`.
@@ -71,9 +74,10 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
         charts: size.charts,
         files,
     };
-    write_manifest(&manifest, folder.path())?;
+    let name = name_of(&manifest)?;
+    write_manifest(&manifest, &name, options.sign_key.as_ref(), folder.path())?;
     ensure!(!store.has_removal_after(size.sequence).await?, REMOVED_MEANWHILE);
-    let path = folder.publish(&name_of(&manifest)?)?;
+    let path = folder.publish(&name)?;
     let summary = format!("{}, {}", plural(size.chartsets, "chartset"), plural(size.charts, "chart"));
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     writeln!(std::io::stdout(), "{}: {summary}, {bytes} bytes", path.display())?;
@@ -142,15 +146,26 @@ async fn write_rox_files(
     finish(file, name)
 }
 
-fn write_manifest(manifest: &ExportManifest, folder: &Path) -> Result<()> {
+/// Writes the manifest, and its signature if there is a key.
+fn write_manifest(
+    manifest: &ExportManifest,
+    name: &ExportName,
+    sign_key: Option<&SignKey>,
+    folder: &Path,
+) -> Result<()> {
     let mut json = serde_json::to_vec_pretty(manifest)?;
     json.push(b'\n');
-    let write = || {
-        let mut file = File::create(folder.join(ExportManifest::FILE))?;
-        file.write_all(&json)?;
+    let write = |name: &str, content: &[u8]| {
+        let mut file = File::create(folder.join(name))?;
+        file.write_all(content)?;
         file.sync_all()
     };
-    write().context("cannot write the manifest")
+    write(ExportManifest::FILE, &json).context("cannot write the manifest")?;
+    if let Some(key) = sign_key {
+        let signature = key.sign(&json, &format!("export {name}"))?;
+        write(ExportManifest::SIGNATURE_FILE, signature.as_bytes()).context("cannot write the signature")?;
+    }
+    Ok(())
 }
 
 type Output = DigestWriter<BufWriter<File>>;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ExportFile, ExportManifest, ExportedFile, FileDigest};
 
+use crate::signature::{MAX_SIGNATURE_BYTES, VerifyKeys};
+
 /// The longest manifest. One has less than 1 KiB.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
@@ -18,17 +20,19 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// The export in this folder, whose files are those of its manifest.
+    /// The export in this folder, whose files are those of its manifest, which one of the keys has signed.
     ///
     /// # Errors
-    /// The manifest cannot be read, is not one that this program reads, or has no ROX files; or a file is
-    /// missing or differs from the manifest.
-    pub(crate) fn open_verified(folder: &Path) -> Result<Self> {
+    /// The manifest has no such signature, cannot be read, is not one that this program reads, or has no ROX
+    /// files; or a file is missing or differs from the manifest.
+    pub(crate) fn open_verified(folder: &Path, keys: &VerifyKeys) -> Result<Self> {
         let path = folder.join(ExportManifest::FILE);
-        let mut manifest = Vec::new();
-        File::open(&path)
-            .and_then(|file| file.take(MAX_MANIFEST_BYTES).read_to_end(&mut manifest))
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let manifest = read(&path, MAX_MANIFEST_BYTES)?;
+        if !keys.is_empty() {
+            let signature = folder.join(ExportManifest::SIGNATURE_FILE);
+            let signature = signature.exists().then(|| read(&signature, MAX_SIGNATURE_BYTES)).transpose()?;
+            keys.verify(&manifest, signature.as_deref())?;
+        }
         let manifest = parse_manifest(&manifest)
             .with_context(|| format!("{} is not a manifest that can be imported", path.display()))?;
         let export = Self { folder: folder.to_owned(), manifest };
@@ -54,6 +58,15 @@ impl Export {
         ensure!(bytes == expected, "{name} has {bytes} bytes, but {expected} in the manifest");
         Ok(file)
     }
+}
+
+/// Reads a file, up to a number of bytes.
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limit).read_to_end(&mut content))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(content)
 }
 
 /// # Errors

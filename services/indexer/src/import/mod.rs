@@ -34,15 +34,16 @@ use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::percentiles;
 use crate::report::{Progress, plural};
+use crate::signature::VerifyKeys;
 
 /// Imports the export in this folder, and prints what changed.
 ///
 /// # Errors
-/// The export is incomplete, damaged or inconsistent, the store failed, or the hash filter could not be built.
-/// A damaged file is found before anything is written.
-pub(crate) async fn import(store: &Store, folder: &Path) -> Result<()> {
+/// The export is not signed by one of the keys, incomplete, damaged or inconsistent, the store failed, or the
+/// hash filter could not be built. A damaged file is found before anything is written.
+pub(crate) async fn import(store: &Store, folder: &Path, keys: VerifyKeys) -> Result<()> {
     let folder = folder.to_owned();
-    let export = spawn_blocking(move || Export::open_verified(&folder)).await??;
+    let export = spawn_blocking(move || Export::open_verified(&folder, &keys)).await??;
     import_verified(store, &export, Precedence::Stored).await
 }
 

@@ -8,6 +8,7 @@ use tokio::task::spawn_blocking;
 use super::Mirror;
 use super::downloads::Downloads;
 use crate::import::{Export, import_verified, parse_manifest};
+use crate::signature::VerifyKeys;
 
 impl Mirror<'_> {
     /// Imports the newest export, if there is one that can be followed, and sets the position after it or to 0.
@@ -27,7 +28,8 @@ impl Mirror<'_> {
         }
         let export = spawn_blocking({
             let folder = folder.clone();
-            move || Export::open_verified(&folder)
+            // The manifest has been verified: it is the one that was written there.
+            move || Export::open_verified(&folder, &VerifyKeys::default())
         });
         let export = match export.await? {
             Ok(export) => export,
@@ -43,6 +45,17 @@ impl Mirror<'_> {
         downloads.clear()
     }
 
+    /// The manifest of an export, with a signature by one of the keys if there are any.
+    async fn signed_manifest(&self, name: &ExportName) -> Result<Vec<u8>> {
+        let json = self.upstream.manifest(name).await?;
+        let keys = &self.options.verify_keys;
+        if !keys.is_empty() {
+            let signature = self.upstream.signature(name).await?;
+            keys.verify(&json, signature.as_deref()).with_context(|| format!("export {name} is refused"))?;
+        }
+        Ok(json)
+    }
+
     /// The newest export, with its manifest, if it can be imported and the feed continues from it.
     async fn find_export(&self) -> Result<Option<(ExportName, Vec<u8>, ExportManifest)>> {
         const FROM_START: &str = "the mirror starts with the first change";
@@ -50,7 +63,7 @@ impl Mirror<'_> {
             self.print(format_args!("no export, {FROM_START}"))?;
             return Ok(None);
         };
-        let json = self.upstream.manifest(&name).await?;
+        let json = self.signed_manifest(&name).await?;
         let manifest = match parse_manifest(&json) {
             Ok(manifest) => manifest,
             Err(error) => {

@@ -27,6 +27,7 @@ use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::metrics::MirrorMetrics;
 use crate::report::plural;
+use crate::signature::VerifyKeys;
 
 /// What the process locks: the database, whatever the address of the other index is.
 const LOCKED: &str = "mirror";
@@ -52,6 +53,8 @@ pub(crate) struct MirrorOptions {
     pub(crate) interval: Duration,
     /// Whether to end there instead.
     pub(crate) once: bool,
+    /// The keys of which one must have signed an export.
+    pub(crate) verify_keys: VerifyKeys,
 }
 
 struct Mirror<'a> {

@@ -12,6 +12,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use super::page::Page;
 use crate::import::MAX_MANIFEST_BYTES;
 use crate::instance::{Instance, failure, read_body};
+use crate::signature::MAX_SIGNATURE_BYTES;
 
 /// The longest page that is read: 4 MiB of records, and at most one chartset more, with three bytes for each of
 /// their text (docs/api.md, "Changes").
@@ -126,14 +127,30 @@ impl Upstream {
     /// # Errors
     /// The instance is unreachable, or does not have this export.
     pub(super) async fn manifest(&self, export: &ExportName) -> Result<Vec<u8>> {
-        let path = format!("/api/exports/{export}/{}", ExportManifest::FILE);
+        let file = self.small_file(export, ExportManifest::FILE, MAX_MANIFEST_BYTES).await?;
+        file.with_context(|| format!("there is no export {export}"))
+    }
+
+    /// The signature of the manifest of an export, if it has one.
+    ///
+    /// # Errors
+    /// The instance is unreachable.
+    pub(super) async fn signature(&self, export: &ExportName) -> Result<Option<Vec<u8>>> {
+        self.small_file(export, ExportManifest::SIGNATURE_FILE, MAX_SIGNATURE_BYTES).await
+    }
+
+    async fn small_file(&self, export: &ExportName, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        let path = format!("/api/exports/{export}/{name}");
         let read = async {
             let response = self.0.send(self.0.request(Method::GET, &path)).await?;
-            if response.status() != StatusCode::OK {
-                return Err(failure(response).await);
+            match response.status() {
+                StatusCode::NOT_FOUND => Ok(None),
+                StatusCode::OK => {
+                    let file = read_body(response, usize::try_from(limit)?).await?;
+                    file.map(Some).with_context(|| format!("{name} is too long"))
+                }
+                _ => Err(failure(response).await),
             }
-            let limit = usize::try_from(MAX_MANIFEST_BYTES)?;
-            read_body(response, limit).await?.context("the manifest is too long")
         };
         read.await.with_context(|| format!("cannot read {}", self.0.url(&path)))
     }

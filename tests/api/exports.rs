@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use hyper::Method;
+use serde_json::json;
 
 use super::*;
 
@@ -100,6 +101,34 @@ async fn signature_is_served_if_there_is_one() {
     assert_eq!(exported.get(&path, &[("if-none-match", tag)]).await.status, 304);
     exported.database.psql(&format!("INSERT INTO removals VALUES ('\\x{}', 1)", "00".repeat(32)));
     assert_eq!(exported.get(&path, &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn increments_are_listed_by_their_sequences() {
+    let exported = Exported::new().await;
+    let names = ["20261124T000000Z-0-9", "20261123T000000Z-9-99999"];
+    for name in names {
+        exported.export(name, &["--since", "0"]);
+    }
+    let list = exported.get("/api/exports/increments", &[]).await;
+    assert_eq!((list.status.as_u16(), list.header("cache-control")), (200, "public, max-age=60"));
+    let expected = json!({"items": [
+        {"name": names[0], "since": 0, "sequence": 9},
+        {"name": names[1], "since": 9, "sequence": 99999},
+    ]});
+    assert_eq!(list.json(), expected);
+    let latest = exported.get("/api/exports/latest", &[]).await;
+    assert_eq!(latest.header("location"), exported.path("manifest.json"), "an increment is not complete");
+    let paths = ["manifest.json", "changes.ndjson.zst", "rox.tar"]
+        .map(|file| format!("/api/exports/{}/{file}", names[0]));
+    for path in &paths {
+        assert_eq!(exported.get(path, &[]).await.status, 200, "{path}");
+    }
+    exported.database.psql(&format!("INSERT INTO removals VALUES ('\\x{}', 1)", "00".repeat(32)));
+    for path in &paths {
+        assert_eq!(exported.get(path, &[]).await.status, 404, "{path}");
+    }
+    assert_eq!(exported.get("/api/exports/increments", &[]).await.json(), json!({"items": []}));
 }
 
 /// Exports from before a removal may contain what was removed, also if the removal has no number yet.

@@ -9,6 +9,7 @@ mod follow;
 mod hash;
 mod hash_lookup;
 mod hostile_exports;
+mod increments;
 mod metrics;
 mod mirror;
 mod real_charts;

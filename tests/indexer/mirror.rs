@@ -20,14 +20,14 @@ use super::*;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An index with its library, from which mirrors are filled.
-struct Origin {
-    database: Database,
-    library: Library,
-    exports: tempfile::TempDir,
+pub(crate) struct Origin {
+    pub(crate) database: Database,
+    pub(crate) library: Library,
+    pub(crate) exports: tempfile::TempDir,
 }
 
 impl Origin {
-    fn new(database: Database) -> Self {
+    pub(crate) fn new(database: Database) -> Self {
         let library = Library::new();
         library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
         library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
@@ -39,18 +39,19 @@ impl Origin {
         Self { database, library, exports: tempfile::tempdir().unwrap() }
     }
 
-    fn export(&self, arguments: &[&str]) {
+    pub(crate) fn export(&self, arguments: &[&str]) -> String {
         let exports = self.exports.path().to_str().unwrap();
-        self.database.run(&[&["export", exports, "--rox"], arguments].concat());
+        self.database.run(&[&["export", exports], arguments].concat())
     }
 
-    fn serve(&self) -> Service {
+    pub(crate) fn serve(&self) -> Service {
         self.serve_at(ReplicaAddresses::choose())
     }
 
     fn serve_at(&self, addresses: ReplicaAddresses) -> Service {
         let exports = self.exports.path().to_str().unwrap();
-        let variables = [("RATE_LIMIT_BULK", "1000000"), ("EXPORTS_DIR", exports)];
+        let limits = [("RATE_LIMIT_BULK", "1000000"), ("RATE_LIMIT_ROX", "1000000")];
+        let variables = [limits[0], limits[1], ("EXPORTS_DIR", exports)];
         let options =
             ServiceOptions { variables: &variables, addresses: Some(addresses), ..Default::default() };
         Service::start_with(self.database.0.url(), &options)
@@ -63,13 +64,13 @@ fn serve(database: &Database) -> Service {
 }
 
 /// A mirror with its folder for downloads.
-struct Mirror {
-    database: Database,
+pub(crate) struct Mirror {
+    pub(crate) database: Database,
     downloads: tempfile::TempDir,
 }
 
 impl Mirror {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self { database: Database::new().await, downloads: tempfile::tempdir().unwrap() }
     }
 
@@ -85,7 +86,7 @@ impl Mirror {
     }
 
     /// Follows to the end of the feed, and returns standard error.
-    fn follow(&self, upstream: &Service) -> String {
+    pub(crate) fn follow(&self, upstream: &Service) -> String {
         let run = self.try_follow(&base(upstream));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         run.stderr
@@ -125,7 +126,7 @@ async fn response(client: &Client, path: &str) -> (u16, Vec<u8>) {
 }
 
 /// Asserts that the mirrors have the responses of the origin, and nothing else.
-async fn assert_same(origin: &Database, mirrors: &[&Mirror]) {
+pub(crate) async fn assert_same(origin: &Database, mirrors: &[&Mirror]) {
     let original = serve(origin);
     for Mirror { database, .. } in mirrors {
         let mirrored = serve(database);
@@ -247,7 +248,7 @@ async fn removals_of_the_mirror_stay() {
 #[tokio::test]
 async fn killed_mirror_continues() {
     let origin = Origin::new(Database::new().await);
-    origin.export(&[]);
+    origin.export(&["--rox"]);
     let upstream = origin.serve();
     origin.library.osu("alpha/6 six/a.osu", ChartSpec::numbered(6));
     origin.database.ingest(&origin.library);
@@ -296,7 +297,7 @@ async fn mirror_starts_with_a_signed_export() {
     let origin = Origin::new(Database::new().await);
     let folder = tempfile::tempdir().unwrap();
     let [key, other] = &KEYS;
-    origin.export(&["--sign-key", &key.secret_in(folder.path())]);
+    origin.export(&["--rox", "--sign-key", &key.secret_in(folder.path())]);
     let (mirror, upstream) = (Mirror::new().await, origin.serve());
     let follow = |keys: &[&str]| {
         let mut command = mirror.command(&base(&upstream), &["--once"]);
@@ -356,7 +357,7 @@ async fn lost_changes_start_the_mirror_again() {
     let service = origin.serve_at(addresses);
     let printed = from_start.follow(&service);
     assert!(printed.contains("it has lost changes") && printed.contains("no export"), "{printed}");
-    origin.export(&[]);
+    origin.export(&["--rox"]);
     let printed = from_export.follow(&service);
     assert!(printed.contains("it has lost changes") && printed.contains("starts with export"), "{printed}");
     drop(service);

@@ -127,11 +127,23 @@ impl Store {
         limit: u32,
     ) -> Result<Option<FeedPage>, sqlx::Error> {
         let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
-        let is_lost = sqlx::query_scalar("SELECT is_lost_sequence($1)").bind(after);
-        if is_lost.fetch_one(&mut *snapshot).await? {
-            return Ok(None);
-        }
-        let mut rows: Vec<FeedRow> = sqlx::query_as(
+        let page = read_page(&mut snapshot, after, limit).await?;
+        snapshot.commit().await?;
+        Ok(page)
+    }
+}
+
+/// Reads a page in the snapshot of a transaction; `None` if the change with the sequence `after` was lost.
+pub(crate) async fn read_page(
+    connection: &mut PgConnection,
+    after: i64,
+    limit: u32,
+) -> Result<Option<FeedPage>, sqlx::Error> {
+    let is_lost = sqlx::query_scalar("SELECT is_lost_sequence($1)").bind(after);
+    if is_lost.fetch_one(&mut *connection).await? {
+        return Ok(None);
+    }
+    let mut rows: Vec<FeedRow> = sqlx::query_as(
             "SELECT sequence, changed_at_ms, change, entity,
                     change = 'removed' AND last_removal > 0 AS is_removal,
                     (SELECT replacement_digest FROM rox_files
@@ -143,17 +155,15 @@ impl Store {
         )
         .bind(after)
         .bind(i64::from(limit))
-        .fetch_all(&mut *snapshot)
+        .fetch_all(&mut *connection)
         .await?;
-        let mut end = if rows.len() >= limit as usize { PageEnd::Full } else { PageEnd::EndOfFeed };
-        if let Some(pending) = rows.iter().position(|row| row.is_pending) {
-            rows.truncate(pending);
-            end = PageEnd::Pending;
-        }
-        let (entries, is_cut) = entries(&mut snapshot, rows).await?;
-        snapshot.commit().await?;
-        Ok(Some(FeedPage { entries, end: if is_cut { PageEnd::Full } else { end } }))
+    let mut end = if rows.len() >= limit as usize { PageEnd::Full } else { PageEnd::EndOfFeed };
+    if let Some(pending) = rows.iter().position(|row| row.is_pending) {
+        rows.truncate(pending);
+        end = PageEnd::Pending;
     }
+    let (entries, is_cut) = entries(connection, rows).await?;
+    Ok(Some(FeedPage { entries, end: if is_cut { PageEnd::Full } else { end } }))
 }
 
 /// Converts rows to entries, up to the maximum size of a page. Returns whether rows were left out.

@@ -92,21 +92,18 @@ impl Store {
         .await
     }
 
-    /// Whether an operator has removed anything after this sequence of the change feed, or so lately that it
-    /// has none yet.
-    pub async fn has_removal_after(&self, sequence: u64) -> Result<bool, ReadError> {
-        let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
+    /// The sequence of the last removal by an operator: 0 without one, and `u64::MAX` if it has none yet.
+    pub async fn last_removal(&self) -> Result<u64, ReadError> {
         self.short_read("read the last removal", |mut connection| async move {
-            let has_removal = sqlx::query_scalar(
-                "SELECT last_removal > $1 OR EXISTS (
+            let last: Option<i64> = sqlx::query_scalar(
+                "SELECT CASE WHEN NOT EXISTS (
                      SELECT FROM pending_changes WHERE transaction_id >= pending_changes_from() AND is_removal
-                 ) FROM change_feed",
+                 ) THEN last_removal END FROM change_feed",
             )
-            .bind(sequence)
             .fetch_one(&mut *connection)
             .await?;
             connection.release();
-            Ok(has_removal)
+            Ok(last.map_or(u64::MAX, i64::unsigned_abs))
         })
         .await
     }

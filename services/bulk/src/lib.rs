@@ -20,6 +20,7 @@ pub use crate::changes::ChangesSettings;
 use crate::changes::{ChangeItem, ChangesBody, LongPolls, SharedPages};
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
+use crate::exports::increments::{Increment, IncrementsBody};
 
 /// What the service needs.
 #[derive(Debug)]
@@ -61,6 +62,8 @@ pub fn routes(options: BulkOptions) -> Routes {
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json.minisig", get(handlers::signature))
         .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))
+        .route(Group::Bulk, "/api/exports/increments", get(handlers::increments))
+        .route(Group::Bulk, "/api/exports/{name}/changes.ndjson.zst", get(handlers::changes))
         .route(Group::Bulk, "/api/exports/{name}/rox.tar", get(handlers::rox_files))
         .with_state(Arc::new(state))
         .merge(hash_filter)
@@ -74,7 +77,9 @@ pub fn routes(options: BulkOptions) -> Routes {
         handlers::latest,
         handlers::manifest,
         handlers::signature,
+        handlers::increments,
         handlers::chartsets,
+        handlers::changes,
         handlers::rox_files,
         hash_filter::latest,
         hash_filter::filter
@@ -84,7 +89,9 @@ pub fn routes(options: BulkOptions) -> Routes {
         ChangeItem<'static>,
         ChartsetRecord,
         ExportManifest,
-        ExportedFile
+        ExportedFile,
+        IncrementsBody,
+        Increment
     ))
 )]
 struct BulkApi;

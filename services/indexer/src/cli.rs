@@ -241,8 +241,15 @@ pub(crate) enum Command {
         /// Folder of all exports. It is created if it does not exist
         directory: PathBuf,
         /// Export the ROX files as well, as a tar archive. An import needs them
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["since", "increment"])]
         rox: bool,
+        /// Export what has changed after this sequence of the change feed, with the ROX files of changed charts
+        #[arg(long, value_name = "SEQUENCE")]
+        since: Option<u64>,
+        /// Export what has changed since the newest export or increment in the folder. Without changes none is
+        /// written
+        #[arg(long, conflicts_with = "since")]
+        increment: bool,
         /// Sign the manifest with the secret key in this file, which `minisign -G -W` has written
         #[arg(
             long,

@@ -18,8 +18,10 @@ use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use super::export_files::{NOT_FOUND, StoredManifest};
+use super::increments::IncrementsBody;
 use super::openapi::{
-    ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged, SignatureResponses,
+    ExportNameParam, FileResponses, IncrementsResponses, LatestResponses, ManifestResponses, Ranged,
+    SignatureResponses,
 };
 use super::range::{RangeRequest, Selected};
 use crate::BulkState;
@@ -42,6 +44,26 @@ pub(crate) async fn latest(State(state): State<Arc<BulkState>>) -> Result<Respon
     served_manifest(&state, &name).await?;
     let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, [(LOCATION, location)]).into_response())
+}
+
+/// `GET /api/exports/increments`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/increments",
+    operation_id = "listIncrements",
+    tag = "Bulk",
+    params(Conditional),
+    responses(IncrementsResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn increments(
+    State(state): State<Arc<BulkState>>,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let names = state.exports.names().await?;
+    let last_removal = state.store.last_removal().await?;
+    let body = IncrementsBody::new(names.into_iter().filter(|name| name.sequence() >= last_removal));
+    Ok(TextBody::json(&body)?.into_response(&headers, CachePolicy::LatestRedirect, MediaType::Json))
 }
 
 /// `GET /api/exports/{name}/manifest.json`.
@@ -103,6 +125,25 @@ pub(crate) async fn chartsets(
     file_response(&state, &parse(&name)?, ExportFile::Chartsets, &headers, &range).await
 }
 
+/// `GET /api/exports/{name}/changes.ndjson.zst`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/{name}/changes.ndjson.zst",
+    operation_id = "getExportedChanges",
+    tag = "Bulk",
+    params(ExportNameParam, Conditional, Ranged),
+    responses(FileResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn changes(
+    State(state): State<Arc<BulkState>>,
+    PathParam(name): PathParam,
+    headers: RequestHeaders,
+    range: RangeRequest,
+) -> Result<Response, ApiError> {
+    file_response(&state, &parse(&name)?, ExportFile::Changes, &headers, &range).await
+}
+
 /// `GET /api/exports/{name}/rox.tar`.
 #[utoipa::path(
     get,
@@ -132,7 +173,7 @@ fn parse(name: &str) -> Result<ExportName, ApiError> {
 /// There is no such export, its manifest cannot be read, or PostgreSQL is unavailable.
 async fn served_manifest(state: &BulkState, name: &ExportName) -> Result<StoredManifest, ApiError> {
     let stored = state.exports.read_manifest(name).await?;
-    if state.store.has_removal_after(stored.manifest.sequence).await? {
+    if stored.manifest.sequence < state.store.last_removal().await? {
         return Err(NOT_FOUND);
     }
     Ok(stored)
@@ -184,7 +225,7 @@ fn header_value(text: &str) -> Result<axum::http::HeaderValue, ApiError> {
 const fn media_type(file: ExportFile) -> &'static str {
     match file {
         // RFC 8878.
-        ExportFile::Chartsets => "application/zstd",
+        ExportFile::Chartsets | ExportFile::Changes => "application/zstd",
         ExportFile::Rox => "application/x-tar",
     }
 }

@@ -13,11 +13,13 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{IntoParams, IntoResponses};
 
+use super::increments::IncrementsBody;
+
 pub(crate) struct ExportNameParam;
 
 impl IntoParams for ExportNameParam {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let pattern = "^[0-9]{8}T[0-9]{6}Z-[0-9]{1,16}$";
+        let pattern = "^[0-9]{8}T[0-9]{6}Z-[0-9]{1,16}(-[0-9]{1,16})?$";
         let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
         let parameter = ParameterBuilder::new().name("name").parameter_in(ParameterIn::Path);
         let parameter = parameter.description(Some("Name of the export"));
@@ -52,6 +54,15 @@ impl IntoResponses for LatestResponses {
         let found = found.header("Location", header("The path of the manifest").build());
         let found = by_status([(StatusCode::FOUND, found)]);
         found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+    }
+}
+
+pub(crate) struct IncrementsResponses;
+
+impl IntoResponses for IncrementsResponses {
+    fn responses() -> Responses {
+        let ok = json::<IncrementsBody>("The increments that are served", CachePolicy::LatestRedirect);
+        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
     }
 }
 

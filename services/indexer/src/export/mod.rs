@@ -1,14 +1,19 @@
 //! `chart-indexer export`: writes the catalogue to files, from one snapshot.
 //!
+//! An increment has the changes after an earlier export instead.
+//!
 //! An export is a folder, named by its time and sequence, with a manifest and the files that it describes. It
 //! is written under a temporary name and renamed at the end: a folder with the name of an export is complete.
 //! Rows are read in pages, so the memory does not depend on the size of the catalogue.
 
+mod changes;
 mod digest_writer;
 mod export_folder;
+mod output;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -17,15 +22,12 @@ use chart_index_store::{ExportSnapshot, Store};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use self::digest_writer::DigestWriter;
+pub(crate) use self::changes::{ChangeLine, ChangeName};
 use self::export_folder::ExportFolder;
+use self::output::{Lines, create, finish, not_written};
 use crate::clock::now_ms;
 use crate::report::{Progress, plural};
 use crate::signature::SignKey;
-
-/// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and
-/// 7.8 MB at level 12, which takes twice as long.
-const COMPRESSION_LEVEL: i32 = 9;
 
 /// The export may contain what was removed, and `chart-index` would not serve it.
 const REMOVED_MEANWHILE: &str =
@@ -35,10 +37,20 @@ const REMOVED_MEANWHILE: &str =
 pub(crate) struct ExportOptions {
     /// The folder of all exports.
     pub(crate) directory: PathBuf,
-    /// Whether to export the ROX files.
-    pub(crate) rox: bool,
+    pub(crate) content: Content,
     /// The key that signs the manifest.
     pub(crate) sign_key: Option<SignKey>,
+}
+
+/// What to export.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Content {
+    /// All chartsets, and all ROX files if wanted.
+    Complete { rox: bool },
+    /// What has changed after this sequence.
+    Since(u64),
+    /// What has changed since the newest export in the folder.
+    Increment,
 }
 
 /// A chartset in the file `chartsets.ndjson.zst`.
@@ -50,38 +62,91 @@ pub(crate) struct ExportLine {
     pub(crate) chartset: ChartsetRecord,
 }
 
-/// Exports the catalogue, and prints the path of the export.
+/// Exports the catalogue, and prints the path of the export. An increment without changes is not written.
 ///
 /// # Errors
-/// The store failed, a file cannot be written, or an entry was removed meanwhile. No export is visible then.
+/// The store failed, a file cannot be written, or an entry was removed meanwhile; or changes of an increment
+/// were lost, or there is no earlier export. No export is visible then.
 pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()> {
     let folder = ExportFolder::create(&options.directory)?;
+    let since = match options.content {
+        Content::Complete { .. } => None,
+        Content::Since(sequence) => Some(sequence),
+        Content::Increment => Some(newest(&options.directory)?.sequence()),
+    };
     // So that removals before it have numbers. A standby refuses this.
     let _ = store.assign_sequences().await;
     let mut snapshot = store.export_snapshot().await?;
+    let manifest = match (since, options.content) {
+        (Some(since), _) => write_increment(&mut snapshot, folder.path(), since).await?,
+        (None, content) => {
+            let rox = matches!(content, Content::Complete { rox: true });
+            write_all(&mut snapshot, folder.path(), rox).await?
+        }
+    };
+    if let Some(since) = since
+        && manifest.changes == Some(0)
+    {
+        writeln!(std::io::stdout(), "no change after {since}, no increment was written")?;
+        return Ok(());
+    }
+    let name = name_of(&manifest)?;
+    write_manifest(&manifest, &name, options.sign_key.as_ref(), folder.path())?;
+    ensure!(store.last_removal().await? <= manifest.sequence, REMOVED_MEANWHILE);
+    let path = folder.publish(&name)?;
+    let changes = manifest.changes.map(|changes| plural(changes, "change") + ", ").unwrap_or_default();
+    let (chartsets, charts) = (plural(manifest.chartsets, "chartset"), plural(manifest.charts, "chart"));
+    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    writeln!(std::io::stdout(), "{}: {changes}{chartsets}, {charts}, {bytes} bytes", path.display())?;
+    Ok(())
+}
+
+/// The name of the newest export in this folder, which may be an increment.
+fn newest(exports: &Path) -> Result<ExportName> {
+    let entries = fs::read_dir(exports).with_context(|| format!("cannot list {}", exports.display()))?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let none = || format!("there is no export in {}: write a complete one first", exports.display());
+    names.max().with_context(none)
+}
+
+async fn write_all(snapshot: &mut ExportSnapshot, folder: &Path, rox: bool) -> Result<ExportManifest> {
     let (size, exported_at_ms) = (snapshot.size(), now_ms());
-    let mut progress = Progress::new(size.chartsets + if options.rox { size.charts } else { 0 });
-    let mut files = vec![write_chartsets(&mut snapshot, folder.path(), &mut progress).await?];
-    if options.rox {
-        files.push(write_rox_files(&mut snapshot, folder.path(), &mut progress).await?);
+    let mut progress = Progress::new(size.chartsets + if rox { size.charts } else { 0 });
+    let mut files = vec![write_chartsets(snapshot, folder, &mut progress).await?];
+    if rox {
+        files.push(write_rox_files(snapshot, folder, None, &mut progress).await?.0);
     }
     progress.finish();
-    let manifest = ExportManifest {
+    Ok(ExportManifest {
         format_version: ExportManifest::FORMAT_VERSION,
+        since: None,
         sequence: size.sequence,
         exported_at_ms,
+        changes: None,
         chartsets: size.chartsets,
         charts: size.charts,
         files,
-    };
-    let name = name_of(&manifest)?;
-    write_manifest(&manifest, &name, options.sign_key.as_ref(), folder.path())?;
-    ensure!(!store.has_removal_after(size.sequence).await?, REMOVED_MEANWHILE);
-    let path = folder.publish(&name)?;
-    let summary = format!("{}, {}", plural(size.chartsets, "chartset"), plural(size.charts, "chart"));
-    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    writeln!(std::io::stdout(), "{}: {summary}, {bytes} bytes", path.display())?;
-    Ok(())
+    })
+}
+
+async fn write_increment(snapshot: &mut ExportSnapshot, folder: &Path, since: u64) -> Result<ExportManifest> {
+    let exported_at_ms = now_ms();
+    let lines = Lines::create(folder, ExportFile::Changes)?;
+    let written = changes::write(snapshot, lines, since).await?;
+    let mut progress = Progress::new(written.changes);
+    let changed = since + 1..=written.sequence;
+    let (rox, charts) = write_rox_files(snapshot, folder, Some(changed), &mut progress).await?;
+    progress.finish();
+    Ok(ExportManifest {
+        format_version: ExportManifest::FORMAT_VERSION,
+        since: Some(since),
+        sequence: written.sequence,
+        exported_at_ms,
+        changes: Some(written.changes),
+        chartsets: written.chartsets,
+        charts,
+        files: vec![written.file, rox],
+    })
 }
 
 /// Names the export by the time of its snapshot and its sequence.
@@ -89,7 +154,8 @@ fn name_of(manifest: &ExportManifest) -> Result<ExportName> {
     let time = OffsetDateTime::from_unix_timestamp(manifest.exported_at_ms / 1000)?;
     let ((year, month, day), (hour, minute, second)) = (time.to_calendar_date(), time.to_hms());
     let (month, sequence) = (u8::from(month), manifest.sequence);
-    Ok(format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{sequence}").parse()?)
+    let since = manifest.since.map(|since| format!("{since}-")).unwrap_or_default();
+    Ok(format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{since}{sequence}").parse()?)
 }
 
 /// Writes the shown chartsets in the order of their ids, one JSON object a line.
@@ -98,9 +164,7 @@ async fn write_chartsets(
     folder: &Path,
     progress: &mut Progress,
 ) -> Result<ExportedFile> {
-    let name = ExportFile::Chartsets;
-    let file = create(folder, name)?;
-    let mut encoder = zstd::Encoder::new(file, COMPRESSION_LEVEL).context("cannot compress")?;
+    let mut lines = Lines::create(folder, ExportFile::Chartsets)?;
     let mut after = None;
     loop {
         let page = snapshot.records_after(after).await?;
@@ -108,28 +172,26 @@ async fn write_chartsets(
         after = Some(last.record.id);
         let count = page.len() as u64;
         for checked in page {
-            let line = ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record };
-            let mut line = serde_json::to_vec(&line)?;
-            line.push(b'\n');
-            encoder.write_all(&line).with_context(|| not_written(name))?;
+            lines.write(&ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record })?;
         }
         progress.advance_by(count);
     }
-    let file = encoder.finish().with_context(|| not_written(name))?;
-    finish(file, name)
+    lines.finish()
 }
 
-/// Writes the ROX files of the known charts in the order of their hashes.
+/// Writes the ROX files of the known charts in the order of their hashes, or of those whose last change is in a
+/// range. Returns their number as well.
 async fn write_rox_files(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
+    changed: Option<RangeInclusive<u64>>,
     progress: &mut Progress,
-) -> Result<ExportedFile> {
+) -> Result<(ExportedFile, u64)> {
     let name = ExportFile::Rox;
     let mut archive = tar::Builder::new(create(folder, name)?);
-    let mut after = None;
+    let (mut after, mut count) = (None, 0);
     loop {
-        let page = snapshot.rox_files_after(after).await?;
+        let page = snapshot.rox_files_after(after, changed.clone()).await?;
         let Some((last, _)) = page.last() else { break };
         after = Some(*last);
         for (hash, bytes) in &page {
@@ -140,10 +202,11 @@ async fn write_rox_files(
             let path = format!("{hash}.rox");
             archive.append_data(&mut header, path, &bytes[..]).with_context(|| not_written(name))?;
         }
+        count += page.len() as u64;
         progress.advance_by(page.len() as u64);
     }
     let file = archive.into_inner().with_context(|| not_written(name))?;
-    finish(file, name)
+    Ok((finish(file, name)?, count))
 }
 
 /// Writes the manifest, and its signature if there is a key.
@@ -168,25 +231,6 @@ fn write_manifest(
     Ok(())
 }
 
-type Output = DigestWriter<BufWriter<File>>;
-
-fn create(folder: &Path, name: ExportFile) -> Result<Output> {
-    let file = File::create(folder.join(name.name())).with_context(|| not_written(name))?;
-    Ok(DigestWriter::new(BufWriter::new(file)))
-}
-
-/// Syncs a file to disk, and describes it for the manifest.
-fn finish(file: Output, name: ExportFile) -> Result<ExportedFile> {
-    let (writer, bytes, blake3) = file.finish();
-    let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error);
-    file.and_then(|file| file.sync_all()).with_context(|| not_written(name))?;
-    Ok(ExportedFile { name, bytes, blake3 })
-}
-
-fn not_written(name: ExportFile) -> String {
-    format!("cannot write {}", name.name())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,12 +239,16 @@ mod tests {
     fn name_has_the_time_of_the_snapshot() {
         let manifest = ExportManifest {
             format_version: 1,
+            since: None,
             sequence: 12345,
             exported_at_ms: 1_795_371_649_999,
+            changes: None,
             chartsets: 0,
             charts: 0,
             files: Vec::new(),
         };
         assert_eq!(name_of(&manifest).unwrap().to_string(), "20261122T182049Z-12345");
+        let increment = ExportManifest { since: Some(7), ..manifest };
+        assert_eq!(name_of(&increment).unwrap().to_string(), "20261122T182049Z-7-12345");
     }
 }

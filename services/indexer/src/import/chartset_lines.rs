@@ -54,10 +54,7 @@ pub(super) fn read_chartsets(
     mut read: impl FnMut(CheckedChartset, usize) -> bool,
 ) -> Result<()> {
     let name = ExportFile::Chartsets.name();
-    let mut decoder = zstd::Decoder::new(file)?;
-    // An export has no larger window, for which the decoder would take up to 128 MiB.
-    decoder.window_log_max(MAX_WINDOW_LOG)?;
-    let mut lines = BufReader::new(decoder);
+    let mut lines = decompress(file)?;
     let (mut previous, mut count, mut line) = (None, 0, Vec::new());
     while next_line(&mut lines, &mut line).with_context(|| format!("line {} of {name}", count + 1))? {
         ensure!(count < chartsets, "{name} has more chartsets than the {chartsets} in the manifest");
@@ -73,8 +70,16 @@ pub(super) fn read_chartsets(
     Ok(())
 }
 
+/// Decompresses a file of an export.
+pub(super) fn decompress(file: impl Read) -> Result<impl BufRead> {
+    let mut decoder = zstd::Decoder::new(file)?;
+    // An export has no larger window, for which the decoder would take up to 128 MiB.
+    decoder.window_log_max(MAX_WINDOW_LOG)?;
+    Ok(BufReader::new(decoder))
+}
+
 /// Reads the next line, if there is one.
-fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool> {
+pub(super) fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool> {
     line.clear();
     let limit = MAX_LINE_BYTES as u64 + 1;
     let length = lines.take(limit).read_until(b'\n', line).context("cannot be read")?;

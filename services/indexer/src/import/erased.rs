@@ -6,6 +6,7 @@ use anyhow::Result;
 use chart_index_domain::{ChartsetId, Entity, ExportFile, NoteHash};
 use chart_index_store::Removal;
 
+use super::changes::read_changes;
 use super::chartset_lines::{CheckedChartset, read_chartsets};
 use super::export_files::Export;
 use crate::clock::now_ms;
@@ -50,12 +51,21 @@ impl Erased {
 
     /// Reads the charts of all chartsets of the export that were erased, or that were not.
     fn read_charts(&self, export: &Export, erased: bool, mut read: impl FnMut(NoteHash)) -> Result<()> {
-        let file = export.open(ExportFile::Chartsets)?;
-        read_chartsets(file, export.manifest().chartsets, now_ms(), |checked, _| {
-            let CheckedChartset { chartset, .. } = checked;
+        let mut read_charts_of = |CheckedChartset { chartset, .. }: &CheckedChartset| {
             if self.chartsets.contains(&chartset.draft.id) == erased {
                 chartset.draft.charts.iter().for_each(|chart| read(chart.hash));
             }
+        };
+        let manifest = export.manifest();
+        let Some(since) = manifest.since else {
+            let file = export.open(ExportFile::Chartsets)?;
+            return read_chartsets(file, manifest.chartsets, now_ms(), |checked, _| {
+                read_charts_of(&checked);
+                true
+            });
+        };
+        read_changes(export.open(ExportFile::Changes)?, manifest, since, |page| {
+            page.chartsets.iter().for_each(|chartset| read_charts_of(&chartset.checked));
             true
         })
     }

@@ -48,7 +48,7 @@ impl Export {
 
     /// # Errors
     /// The export does not have the file, it cannot be read, or it does not have the size in the manifest.
-    pub(super) fn open(&self, name: ExportFile) -> Result<File> {
+    pub(crate) fn open(&self, name: ExportFile) -> Result<File> {
         let described =
             self.manifest.file(name).with_context(|| format!("the export has no {}", name.name()))?;
         let path = self.folder.join(name.name());
@@ -80,7 +80,11 @@ pub(crate) fn parse_manifest(manifest: &[u8]) -> Result<ExportManifest> {
         ExportManifest::FORMAT_VERSION
     );
     let manifest: ExportManifest = serde_json::from_value(manifest)?;
-    ensure!(manifest.file(ExportFile::Chartsets).is_some(), "the export has no chartsets");
+    if manifest.since.is_some() {
+        ensure!(manifest.file(ExportFile::Changes).is_some(), "the increment has no changes");
+    } else {
+        ensure!(manifest.file(ExportFile::Chartsets).is_some(), "the export has no chartsets");
+    }
     ensure!(
         manifest.file(ExportFile::Rox).is_some(),
         "the export has no ROX files: an import needs one of `chart-indexer export --rox`"

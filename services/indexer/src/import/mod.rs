@@ -5,6 +5,7 @@
 //! and note hashes are computed from the ROX files, as an ingest does. What is stored already is passed over,
 //! so an import that was interrupted continues when it is run again.
 
+mod changes;
 mod chartset_lines;
 mod chartsets;
 mod compare;
@@ -25,7 +26,9 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::changes::{ChangedChart, ChangedChartset, Page, Removed, read_changes};
 pub(crate) use self::chartset_lines::CheckedChartset;
+pub(crate) use self::chartsets::DELETED_TOGETHER;
 pub(crate) use self::compare::check_chart;
 pub(crate) use self::erased::Erased;
 pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
@@ -52,19 +55,8 @@ pub(crate) async fn import(store: &Store, folder: &Path, keys: VerifyKeys) -> Re
 /// # Errors
 /// As those of [`import`], except that the files have been compared with the manifest.
 pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: Precedence) -> Result<()> {
-    let erased = Erased::new(&store.removals().await?);
-    let erased = spawn_blocking({
-        let export = export.clone();
-        move || erased.with_lone_charts(&export)
-    })
-    .await??;
     let _numbering = change_feed::assign_in_background(store);
-    let mut import = Import {
-        target: Target { store, precedence, stop: CancellationToken::new(), erased },
-        progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
-        other_files: HashSet::new(),
-        counts: Counts::default(),
-    };
+    let mut import = Import::new(store, export, precedence).await?;
     let result = import.run(export).await;
     let Import { progress, counts, other_files, .. } = import;
     progress.finish();
@@ -80,6 +72,17 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
         writeln!(std::io::stdout(), "{charts} stored before with another ROX file, which stays")?;
     }
     Ok(())
+}
+
+/// Stores the charts of an increment, which become known when the changes are applied.
+///
+/// # Errors
+/// A ROX file is not valid, or the store failed.
+pub(crate) async fn import_charts(store: &Store, increment: &Export) -> Result<()> {
+    let mut import = Import::new(store, increment, Precedence::Imported).await?;
+    let result = import.import_rox_files(increment).await;
+    import.progress.finish();
+    result
 }
 
 /// The number of batches that are processed at once, so that the cores of the machine and of PostgreSQL are
@@ -104,10 +107,30 @@ struct Target<'a> {
     erased: Erased,
 }
 
-impl Import<'_> {
+impl<'a> Import<'a> {
+    /// # Errors
+    /// The store failed, or the chartsets of the export are not valid.
+    async fn new(store: &'a Store, export: &Export, precedence: Precedence) -> Result<Self> {
+        let erased = Erased::new(&store.removals().await?);
+        let erased = spawn_blocking({
+            let export = export.clone();
+            move || erased.with_lone_charts(&export)
+        })
+        .await??;
+        Ok(Self {
+            target: Target { store, precedence, stop: CancellationToken::new(), erased },
+            progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
+            other_files: HashSet::new(),
+            counts: Counts::default(),
+        })
+    }
+
     async fn run(&mut self, export: &Export) -> Result<()> {
         self.import_rox_files(export).await?;
-        self.import_chartsets(export).await
+        match export.manifest().since {
+            None => self.import_chartsets(export).await,
+            Some(_) => self.import_changes(export).await,
+        }
     }
 }
 
@@ -132,6 +155,7 @@ struct Counts {
     updated: u64,
     newer: u64,
     removed: u64,
+    deleted: u64,
 }
 
 impl Counts {
@@ -150,11 +174,12 @@ impl Counts {
     }
 
     fn summary(&self) -> String {
-        let Self { added, unchanged, updated, newer, removed } = self;
+        let Self { added, unchanged, updated, newer, removed, deleted } = self;
         let stored =
             format!("{} added, {unchanged} unchanged, {updated} updated", plural(*added, "chartset"));
         let newer = (*newer > 0).then(|| format!("{newer} changed later here, not replaced"));
         let removed = (*removed > 0).then(|| format!("{removed} removed here, not shown"));
-        [Some(stored), newer, removed].into_iter().flatten().collect::<Vec<_>>().join("; ")
+        let deleted = (*deleted > 0).then(|| format!("{} applied", plural(*deleted, "removal")));
+        [Some(stored), newer, removed, deleted].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }

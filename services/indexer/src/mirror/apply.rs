@@ -10,10 +10,9 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::{Instant, sleep};
 
 use super::charts::{RETRY_PAUSE, Refusal};
-use super::page::{ChangedChartset, Page, Removed};
-use super::{DELETED_TOGETHER, Mirror, PAGE_CHANGES};
+use super::{Mirror, PAGE_CHANGES};
 use crate::clock::now_ms;
-use crate::import::{CheckedChartset, Erased, check_chart};
+use crate::import::{ChangedChartset, CheckedChartset, DELETED_TOGETHER, Erased, Page, Removed, check_chart};
 
 /// The number of chartsets that are checked together.
 const BATCH_CHARTSETS: usize = 128;

@@ -20,24 +20,9 @@ impl Mirror<'_> {
             return Ok(self.store.advance_mirror(0).await?);
         };
         let downloads = Downloads::open(&self.options.downloads)?;
-        let folder = downloads.folder_of(&name, &json)?;
         let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
         self.print(format_args!("starts with export {name}, {bytes} bytes"))?;
-        for file in &manifest.files {
-            self.download(&name, file, &folder).await?;
-        }
-        let export = spawn_blocking({
-            let folder = folder.clone();
-            // The manifest has been verified: it is the one that was written there.
-            move || Export::open_verified(&folder, &VerifyKeys::default())
-        });
-        let export = match export.await? {
-            Ok(export) => export,
-            Err(error) => {
-                downloads.clear()?;
-                return Err(error.context(format!("export {name} is downloaded again")));
-            }
-        };
+        let export = self.download_all(&downloads, &name, &json, &manifest).await?;
         import_verified(self.store, &export, Precedence::Imported)
             .await
             .with_context(|| format!("export {name} cannot be imported"))?;
@@ -45,8 +30,31 @@ impl Mirror<'_> {
         downloads.clear()
     }
 
+    /// Downloads the files of an export.
+    pub(super) async fn download_all(
+        &self,
+        downloads: &Downloads,
+        name: &ExportName,
+        json: &[u8],
+        manifest: &ExportManifest,
+    ) -> Result<Export> {
+        let folder = downloads.folder_of(name, json)?;
+        for file in &manifest.files {
+            self.download(name, file, &folder).await?;
+        }
+        // The manifest has been verified: it is the one that was written there.
+        let export = spawn_blocking(move || Export::open_verified(&folder, &VerifyKeys::default()));
+        match export.await? {
+            Ok(export) => Ok(export),
+            Err(error) => {
+                downloads.clear()?;
+                Err(error.context(format!("export {name} is downloaded again")))
+            }
+        }
+    }
+
     /// The manifest of an export, with a signature by one of the keys if there are any.
-    async fn signed_manifest(&self, name: &ExportName) -> Result<Vec<u8>> {
+    pub(super) async fn signed_manifest(&self, name: &ExportName) -> Result<Vec<u8>> {
         let json = self.upstream.manifest(name).await?;
         let keys = &self.options.verify_keys;
         if !keys.is_empty() {
@@ -64,6 +72,7 @@ impl Mirror<'_> {
             return Ok(None);
         };
         let json = self.signed_manifest(&name).await?;
+        ensure!(name.since().is_none(), "the newest export is an increment");
         let manifest = match parse_manifest(&json) {
             Ok(manifest) => manifest,
             Err(error) => {

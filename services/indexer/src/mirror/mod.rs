@@ -9,7 +9,7 @@ mod apply;
 mod bootstrap;
 mod charts;
 mod downloads;
-mod page;
+mod increments;
 mod upstream;
 
 use std::io::Write;
@@ -40,8 +40,6 @@ const WAIT: Duration = Duration::from_secs(50);
 const PAGE_CHANGES: u32 = 1_000;
 /// After each restart pages have one change less, up to this number: caches may hold pages with lost changes.
 const PAGE_SIZES: u32 = 100;
-/// The number of entries that are deleted in a transaction, which other writers wait for.
-const DELETED_TOGETHER: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct MirrorOptions {
@@ -66,6 +64,8 @@ struct Mirror<'a> {
     /// The changes since the last end of the feed.
     applied: u64,
     refused: u64,
+    /// Whether increments may lead further than the pages of the feed.
+    try_increments: bool,
 }
 
 /// Follows the other index, for as long as the process runs or up to the end of the feed.
@@ -84,6 +84,7 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
         pauses: Pauses::new(NODE_RESTART),
         applied: 0,
         refused: 0,
+        try_increments: true,
     };
     loop {
         let result = mirror.follow_with_lock().await;
@@ -161,6 +162,9 @@ impl Mirror<'_> {
                 self.store.restart_mirror().await?;
                 continue;
             };
+            if page.has_more && self.try_increments && self.apply_increment(after, &state).await? {
+                continue;
+            }
             self.metrics.record_page(page.oldest_ms);
             let (has_more, next) = (page.has_more, page.next);
             let is_early = next == after && requested.elapsed() < wait / 2;
@@ -191,6 +195,7 @@ impl Mirror<'_> {
             self.delete_unconfirmed().await?;
             self.store.complete_mirror().await?;
         }
+        self.try_increments = true;
         self.metrics.record_end();
         let (applied, refused) = (std::mem::take(&mut self.applied), std::mem::take(&mut self.refused));
         if applied > 0 || refused > 0 {

@@ -128,7 +128,7 @@ impl ExportSnapshot {
         let read = async {
             let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(concat!(
                 "SELECT chart.hash, chart.rox_bytes FROM charts AS chart
-                 WHERE chart.hash > $1 AND ($3 IS NULL OR EXISTS (
+                 WHERE chart.hash > $1 AND ($3::bigint IS NULL OR EXISTS (
                      SELECT FROM catalogue_changes WHERE entity = chart.hash AND sequence BETWEEN $3 AND $4
                  )) AND ",
                 is_known!(),

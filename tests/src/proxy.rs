@@ -12,6 +12,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::io::InspectReader;
 
+use crate::fixed_address;
+
 /// A TCP proxy on the loopback address in front of a PostgreSQL server. Dropping the value stops it.
 #[derive(Debug)]
 pub struct Proxy {
@@ -34,8 +36,8 @@ impl Proxy {
     pub async fn start_with_delay(database_url: &str, delay: Duration) -> Self {
         let (credentials, rest) = database_url.rsplit_once('@').expect("a URL with a user");
         let (target, name) = rest.split_once('/').expect("a URL with a database");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("a bound listener");
+        let address = fixed_address();
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let url = format!("{credentials}@{address}/{name}");
         let silenced = watch::Sender::new(0);
         let mut proxy = Self {

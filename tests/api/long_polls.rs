@@ -97,6 +97,15 @@ async fn waiting_requests_are_limited_and_not_in_flight() {
 }
 
 #[tokio::test]
+async fn half_of_the_connections_are_left_to_other_requests() {
+    let (_database, service, end) = index(&[("MAX_CONNECTIONS", "8")]).await;
+    let waits = [(); 4].map(|()| tokio::spawn(wait_after(&service, end)));
+    wait_until_waiting(&service, 4).await;
+    assert_empty(&wait_after(&service, end).await, end);
+    waits.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
 async fn shutdown_ends_waits() {
     let (_database, mut service, end) = index(&[("DRAIN_DELAY_MS", "1000")]).await;
     let waiting = tokio::spawn(wait_after(&service, end));

@@ -254,7 +254,7 @@ impl HttpService {
         }
         // While the group is at its limit, requests are rejected at once and do not count.
         drop(shared.limits.try_acquire(route.group)?);
-        let permit = if route.has_body { Some(shared.limits.try_acquire_body()?) } else { None };
+        let _permit = if route.has_body { Some(shared.limits.try_acquire_body()?) } else { None };
         let address = rate_limiter.client_address(&request, self.peer);
         if let Err(error) = request_limits::validate(&request) {
             return Err(rate_limiter.count_invalid(address, error).await);
@@ -266,9 +266,7 @@ impl HttpService {
             wait.await;
             return Ok((request, Some(Waited(start.elapsed()))));
         }
-        let request = json_request::receive(request, &self.timer).await?;
-        drop(permit);
-        Ok((request, None))
+        Ok((json_request::receive(request, &self.timer).await?, None))
     }
 
     /// Calls the handler, after the request was counted if the handler does not do that.

@@ -12,12 +12,10 @@ use chart_index_http::{HttpRateLimiter, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 
-pub use crate::changes::ChangesSettings;
-use crate::changes::{ChangeItem, ChangesBody, LongPolls, SharedPages};
+use crate::changes::{ChangeItem, ChangesBody, SharedPages};
+pub use crate::changes::{ChangesSettings, LongPolls};
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
 use crate::exports::increments::{Increment, IncrementsBody};
@@ -33,12 +31,8 @@ pub struct BulkOptions {
     pub background: Handle,
     /// Where the exports are.
     pub exports: ExportsSettings,
-    /// The limit on requests that wait for a change.
-    pub changes: ChangesSettings,
-    /// The last sequence of the change feed that is known.
-    pub last_sequence: watch::Receiver<u64>,
-    /// Ends the waits.
-    pub shutdown: CancellationToken,
+    /// Lets requests of the change feed wait.
+    pub long_polls: LongPolls,
 }
 
 /// What the handlers share.
@@ -53,9 +47,8 @@ struct BulkState {
 /// The routes of `/api/changes`, `/api/charts/filter` and `/api/exports`.
 pub fn routes(options: BulkOptions) -> Routes {
     let hash_filter = hash_filter::routes(&options);
-    let BulkOptions { store, rate_limiter, background, exports, changes, last_sequence, shutdown } = options;
-    let long_polls = LongPolls::new(last_sequence.clone(), changes, shutdown);
-    let state = BulkState { store, background, exports, pages: SharedPages::new(last_sequence) };
+    let BulkOptions { store, rate_limiter, background, exports, long_polls } = options;
+    let state = BulkState { store, background, exports, pages: SharedPages::new(&long_polls) };
     Routes::new(&rate_limiter)
         .long_polling_route(Group::Bulk, "/api/changes", long_polls, get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))

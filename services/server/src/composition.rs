@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chart_index_browse::{BrowseState, SearchEngines};
-use chart_index_bulk::BulkOptions;
+use chart_index_bulk::{BulkOptions, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, RecentChanges};
 use chart_index_domain::search::Engine;
 use chart_index_http::{
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     let (public_config, private_config) = server_configs(arguments, threads.runtimes().len());
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
-    let app = App::build(arguments, telemetry, threads).await?;
+    let app = App::build(arguments, telemetry, threads, public_config.max_connections).await?;
     log_address("public", &public)?;
     log_address("private", &private)?;
 
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         shutdown.await;
         tracing::info!("shutting down");
         app.readiness.drain();
-        app.long_polls.cancel();
+        app.end_of_waits.cancel();
     };
     let server = Server {
         listener: public,
@@ -94,7 +94,7 @@ struct App {
     _watch: CatalogueWatch,
     readiness: Readiness,
     /// Cancelled to end the waits for changes.
-    long_polls: CancellationToken,
+    end_of_waits: CancellationToken,
     workers: Vec<Worker>,
     private: HttpService,
 }
@@ -104,6 +104,7 @@ impl App {
         arguments: &ServeArguments,
         telemetry: &Telemetry,
         threads: &WorkerThreads,
+        max_connections: NonZeroU32,
     ) -> anyhow::Result<Self> {
         let store = arguments.store.store()?;
         let monitoring = store.monitoring();
@@ -119,13 +120,16 @@ impl App {
         let redis = RedisConfig::new(arguments.redis.endpoint());
         let cache = connect_cache(arguments, &redis, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
-        let long_polls = CancellationToken::new();
-        let routes = routes(arguments, engines, &store, &cache, (&watch, long_polls.clone()));
+        let end_of_waits = CancellationToken::new();
+        let max_long_polls = NonZeroUsize::try_from(arguments.changes.max_long_polls)?;
+        let max_long_polls = max_long_polls.min(half(max_connections));
+        let long_polls = LongPolls::new(watch.subscribe(), max_long_polls, end_of_waits.clone());
+        let routes = routes(arguments, engines, &store, &cache, long_polls);
         let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
         let workers = workers(threads, &public, cache.rate_limiter().limiter(), &redis)?;
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private = HttpService::private(monitored);
-        Ok(Self { store, monitoring, _watch: watch, readiness, long_polls, workers, private })
+        Ok(Self { store, monitoring, _watch: watch, readiness, end_of_waits, workers, private })
     }
 
     /// Closes the connections to PostgreSQL.
@@ -205,7 +209,8 @@ fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> Cach
     }
 }
 
-/// Searches leave half of the connections to lookups, since one may take as long as hundreds of them.
+/// Half of the connections: searches leave the others to lookups, since one may take as long as hundreds of
+/// them, and long polls to other requests.
 fn half(max_connections: NonZeroU32) -> NonZeroUsize {
     let half = usize::try_from(max_connections.get() / 2);
     half.ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
@@ -246,7 +251,7 @@ fn routes(
     engines: SearchEngines,
     store: &Store,
     cache: &ResponseCache,
-    (watch, long_polls): (&CatalogueWatch, CancellationToken),
+    long_polls: LongPolls,
 ) -> Routes {
     let mut routes = Routes::new(cache.rate_limiter()).with_tags(arguments.cdn);
     if arguments.services.contains(&Service::Lookup) {
@@ -278,9 +283,7 @@ fn routes(
             rate_limiter: cache.rate_limiter().clone(),
             background: Handle::current(),
             exports: arguments.exports.clone(),
-            changes: arguments.changes,
-            last_sequence: watch.subscribe(),
-            shutdown: long_polls,
+            long_polls,
         };
         routes = routes.merge(chart_index_bulk::routes(options));
     }

@@ -1,6 +1,6 @@
 //! Requests that wait for the next change (docs/api.md, "Changes").
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ const INTERVAL: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ChangesSettings {
     /// Maximum requests of `/api/changes` that wait for a change; the response to further ones does not wait.
-    /// Each has one of the `MAX_CONNECTIONS`.
+    /// Each has one of the `MAX_CONNECTIONS`, and all together have at most half of them.
     #[arg(long, env = "MAX_LONG_POLLS", default_value = "2048")]
     pub max_long_polls: NonZeroU32,
 }
 
 /// Lets requests for the end of the feed wait until the replica knows of a change.
 #[derive(Debug)]
-pub(crate) struct LongPolls {
+pub struct LongPolls {
     /// The last sequence.
-    sequence: watch::Receiver<u64>,
+    pub(super) sequence: watch::Receiver<u64>,
     permits: Arc<Semaphore>,
     /// When the last wait ended, or is to end.
     last_end: Arc<Mutex<Instant>>,
@@ -40,14 +40,11 @@ pub(crate) struct LongPolls {
 }
 
 impl LongPolls {
-    /// Waits also end when `shutdown` is cancelled.
-    pub(crate) fn new(
-        sequence: watch::Receiver<u64>,
-        settings: ChangesSettings,
-        shutdown: CancellationToken,
-    ) -> Self {
-        let max = usize::try_from(settings.max_long_polls.get()).unwrap_or(usize::MAX);
-        let max = max.min(Semaphore::MAX_PERMITS);
+    /// At most `max` requests wait for a change after this last sequence. Waits also end when `shutdown` is
+    /// cancelled.
+    #[must_use]
+    pub fn new(sequence: watch::Receiver<u64>, max: NonZeroUsize, shutdown: CancellationToken) -> Self {
+        let max = max.get().min(Semaphore::MAX_PERMITS);
         let permits = Arc::new(Semaphore::new(max));
         observe_waiting(&permits, max);
         Self { sequence, permits, last_end: Arc::new(Mutex::new(Instant::now())), shutdown }

@@ -17,8 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 pub(crate) use self::feed_json::{ChangeItem, ChangesBody};
-pub use self::long_polls::ChangesSettings;
-pub(crate) use self::long_polls::LongPolls;
+pub use self::long_polls::{ChangesSettings, LongPolls};
 use self::openapi::{ChangesParameters, ChangesResponses};
 use self::page_request::FeedPageRequest;
 pub(crate) use self::shared_pages::SharedPages;

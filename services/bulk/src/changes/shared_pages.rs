@@ -9,7 +9,7 @@ use quick_cache::sync::Cache;
 use tokio::sync::watch;
 
 use super::page_request::FeedPageRequest;
-use super::{FeedPageBody, read_page};
+use super::{FeedPageBody, LongPolls, read_page};
 
 /// Almost all mirrors have applied the same changes. A page has at most about 4 MiB.
 const PAGES: usize = 4;
@@ -30,8 +30,8 @@ pub(crate) struct SharedPages {
 }
 
 impl SharedPages {
-    pub(crate) fn new(sequence: watch::Receiver<u64>) -> Self {
-        Self { pages: Cache::new(PAGES), sequence, start: Instant::now() }
+    pub(crate) fn new(long_polls: &LongPolls) -> Self {
+        Self { pages: Cache::new(PAGES), sequence: long_polls.sequence.clone(), start: Instant::now() }
     }
 
     /// A page in memory.

@@ -1,11 +1,11 @@
 //! The router and the OpenAPI document.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
-use chart_index_bulk::{BulkOptions, ChangesSettings, ExportsSettings};
+use chart_index_bulk::{BulkOptions, ExportsSettings, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_http::{HttpRateLimiter, ResponseCache};
 use chart_index_lookup::LookupState;
@@ -44,9 +44,11 @@ fn templates() -> BTreeSet<&'static str> {
         rate_limiter: limiting,
         background: Handle::current(),
         exports: ExportsSettings::default(),
-        changes: ChangesSettings { max_long_polls: NonZeroU32::MIN },
-        last_sequence: CatalogueWatch::disabled().subscribe(),
-        shutdown: CancellationToken::new(),
+        long_polls: LongPolls::new(
+            CatalogueWatch::disabled().subscribe(),
+            NonZeroUsize::MIN,
+            CancellationToken::new(),
+        ),
     });
     lookup.templates().chain(browse.templates()).chain(bulk.templates()).collect()
 }

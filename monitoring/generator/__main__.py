@@ -27,6 +27,8 @@ from .panels import DATASOURCE
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboards"
 TAG = "chart-index"
+# Of the grid. The library places a panel beside the last one where that begins before the end of the row.
+COLUMNS = 24
 # Processes that were not there two minutes before, by version.
 STARTS = (
     'count by (job, service_version) (target_info{job=~"chart-index|chart-indexer"}'
@@ -104,7 +106,11 @@ def generate(name):
         for panel in panels:
             number += 1
             board.with_panel(panel.id(number))
-    return serialise(board.build())
+    built = board.build()
+    for panel in built.panels:
+        if panel.grid_pos.x + panel.grid_pos.w > COLUMNS:
+            raise ValueError(f"{title}: {panel.title} does not fit into its row")
+    return serialise(built)
 
 
 def serialise(board):

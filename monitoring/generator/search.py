@@ -82,7 +82,9 @@ def now():
             rising(300, 900),
             f"max({SINCE_SYNC})",
             alert="ChartIndexSyncWithoutSuccess",
-        ).decimals(0),
+        )
+        .decimals(0)
+        .span(6),
     ]
 
 

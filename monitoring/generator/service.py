@@ -77,14 +77,12 @@ def requests():
             "Requests per second of the replicas of each tier.",
             "reqps",
             {"{{component}}": total(rate(REQUESTS), "component")},
-            width=12,
         ),
         graph(
             "Requests by group",
             "Requests per second, by what an objective is about.",
             "reqps",
             {"{{chart_index_group}}": total(rate(REQUESTS), "chart_index_group")},
-            width=12,
         ),
         graph(
             "Server errors by kind",
@@ -96,6 +94,7 @@ def requests():
                 )
             },
             stacked=True,
+            width=12,
         ),
         graph(
             "p99 by route",
@@ -103,6 +102,7 @@ def requests():
             "s",
             {"{{http_route}}": quantile(0.99, DURATION, ROUTED, by="http_route")},
             logarithmic=True,
+            width=12,
         ),
     ]
 

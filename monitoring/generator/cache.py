@@ -1,14 +1,12 @@
 """Cache and limits: where responses come from, and which clients are refused."""
 
-from .overview import first_row
+from .overview import DECISIONS, REFUSED, first_row
 from .panels import NEUTRAL, graph, metric, number, quantile, rate, rising, share, total
 
 REQUESTS = "chart_index_cache_requests_total"
 FILLS = "chart_index_cache_fill_duration_seconds"
-DECISIONS = "chart_index_ratelimit_decisions_total"
 GROUP = "chart_index_cache_group"
 HIT = 'chart_index_outcome=~"hit|stale"'
-REFUSED = 'chart_index_decision="refused"'
 
 
 def tier(name):

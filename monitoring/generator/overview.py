@@ -5,6 +5,8 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from .panels import metric, number, rate, rising, share, state, states, steps
 
 REQUESTS = "http_server_request_duration_seconds_count"
+DECISIONS = "chart_index_ratelimit_decisions_total"
+REFUSED = 'chart_index_decision="refused"'
 SERVER_ERROR = 'http_response_status_code=~"5.."'
 
 FIRING = 'ALERTS{alertname=~"ChartIndex.+", alertname!="ChartIndexWatchdog", alertstate="firing"}'
@@ -21,7 +23,7 @@ CONFIRMED = f"avg({metric('chart_index_cache_confirmed')})"
 
 
 def first_row():
-    """Eight panels of equal width."""
+    """Nine panels in one row."""
     return [
         state(
             "Ready replicas",
@@ -29,27 +31,29 @@ def first_row():
             "while PostgreSQL is unavailable.",
             {"{{component}}": READY},
             "ChartIndexNotReady",
-        ).text_mode(BigValueTextMode.VALUE_AND_NAME),
+        )
+        .text_mode(BigValueTextMode.VALUE_AND_NAME)
+        .span(5),
         state(
             "PostgreSQL",
             "Whether the replicas have polled the catalogue within the last 5 seconds. Down: cached responses only.",
             POSTGRESQL,
             "ChartIndexPostgresqlUnavailable",
-        ),
+        ).span(2),
         state(
             "Redis",
             "Whether the replicas are connected to Redis. Down: rate limits and caches of each replica alone. "
             "No data where Redis is not configured.",
             REDIS,
             "ChartIndexRedisDisconnected",
-        ),
+        ).span(2),
         state(
             "Meilisearch",
             "Whether the replicas use the nodes of Meilisearch. Down: PostgreSQL answers lists. "
             "No data where Meilisearch is not configured.",
             MEILISEARCH,
             "ChartIndexSearchNodeUnusable",
-        ),
+        ).span(2),
         state(
             "Cache",
             "Whether the replicas can show that cached responses are current. No: they are read again before they "
@@ -57,7 +61,7 @@ def first_row():
             CONFIRMED,
             "ChartIndexCacheUnconfirmed",
             texts=("Confirmed", "Unconfirmed", "Partly"),
-        ),
+        ).span(2),
         number(
             "Server errors",
             "Share of responses with a status of 500 or above.",
@@ -79,13 +83,24 @@ def first_row():
             alert="ChartIndexRequestsShed",
         ).decimals(2),
         number(
+            "Refused requests",
+            "Share of requests above the limit of their client, of the group where it is the largest. Where "
+            "TRUSTED_PROXIES is wrong, all clients are one, and most requests are refused.",
+            "percentunit",
+            rising(0.1, 0.5),
+            f"max({share(rate(DECISIONS, REFUSED), rate(DECISIONS), 'chart_index_group')})",
+            background=True,
+            empty="No requests",
+            alert="ChartIndexRequestsRefused",
+        ).decimals(1),
+        number(
             "Firing alerts",
             "Alerts of chart-index that fire, of all jobs and instances. The dashboard Service names them.",
             "none",
             steps(("green", None), ("red", 1)),
             f"count({FIRING}) or vector(0)",
             background=True,
-        ),
+        ).span(2),
     ]
 
 

@@ -144,6 +144,23 @@ async fn sorts_have_their_default_directions() {
     );
 }
 
+/// An effect of a moment counts for `bpm` only.
+#[tokio::test]
+async fn main_bpm_is_that_of_most_of_a_chart() {
+    let library = catalogue();
+    let effect = ChartSpec { bpm: 99.0, effect_bpm: Some(900.0), ..ChartSpec::numbered(6) };
+    library.osu("alpha/4 effect/a.osu", ChartSpec { title: "effect".into(), ..effect });
+    let index = Index::new(library).await;
+    assert_eq!(index.titles("sort=bpm").await[..2], ["effect", "Éclair"]);
+    let titles = index.titles("sort=mainBpm").await;
+    assert_eq!(
+        (&titles[..2], &titles[4..]),
+        (&["Éclair".into(), "cherry".into()][..], &["banana".into(), "effect".into()][..])
+    );
+    assert_eq!(index.titles("sort=mainBpm&order=asc&keys=4").await[..2], ["effect", "banana"]);
+    assert_eq!(walk(&index, "sort=mainBpm", 4, || ()).await, titles);
+}
+
 /// The default is newest first: by the time at which the chartset last changed in the index.
 #[tokio::test]
 async fn most_recently_changed_chartset_comes_first() {

@@ -157,6 +157,28 @@ async fn sorting_is_by_links_that_reverse() {
 }
 
 #[tokio::test]
+async fn sets_are_sorted_by_the_bpm_that_is_shown() {
+    let library = library();
+    let plain = |number, title: &str| ChartSpec { title: title.into(), ..ChartSpec::numbered(number) };
+    library.osu("alpha/50 fast/fast.osu", ChartSpec { bpm: 200.0, ..plain(1, "Fast") });
+    let effect = ChartSpec { bpm: 100.0, effect_bpm: Some(900.0), ..plain(2, "Effect") };
+    library.osu("alpha/60 effect/effect.osu", effect);
+    let site = Site::new(&library).await;
+    let html = site.html("/").await;
+    let sorts = between(&html, "aria-label=\"Sort\">", "</nav>");
+    assert_eq!(links(sorts, "/?sort=mainBpm"), ["/?sort=mainBpm"], "{sorts}");
+    assert!(!sorts.contains("sort=bpm"), "{sorts}");
+    let html = site.html("/?sort=mainBpm").await;
+    assert_eq!((titles(&html)[0], titles(&html).last()), ("Fast", Some(&"Effect")));
+    assert!(html.contains("<b>100</b> BPM (100–900)"), "{html}");
+    let earlier = site.get("/?sort=bpm&order=asc&keys=4").await;
+    assert_eq!(
+        (earlier.status.as_u16(), earlier.header("location")),
+        (303, "/?keys=4&order=asc&sort=mainBpm")
+    );
+}
+
+#[tokio::test]
 async fn pages_are_numbered_and_reach_every_set() {
     let site = Site::new(&library()).await;
     let mut seen = Vec::new();

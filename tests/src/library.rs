@@ -32,6 +32,8 @@ pub struct ChartSpec {
     pub beatmap_id: i64,
     /// Beats per minute from the start on.
     pub bpm: f64,
+    /// Beats per minute of the last 100 ms, if they differ.
+    pub effect_bpm: Option<f64>,
     /// Notes as start, column and, for a long note, its end.
     pub notes: Vec<(i64, u8, Option<i64>)>,
 }
@@ -49,6 +51,7 @@ impl Default for ChartSpec {
             set_id: 0,
             beatmap_id: 0,
             bpm: 150.0,
+            effect_bpm: None,
             notes: vec![(1000, 0, None), (1500, 1, Some(2500)), (2000, 3, None)],
         }
     }
@@ -87,7 +90,7 @@ impl ChartSpec {
             "osu file format v14\n\n[General]\nAudioFilename: a.mp3\nMode: 3\n\n[Metadata]\nTitle:{romanised}\n\
              TitleUnicode:{}\nArtist:{artist}\nArtistUnicode:{artist}\nCreator:{}\nVersion:{}\nTags:{}\n\
              BeatmapID:{}\nBeatmapSetID:{}\n\n[Difficulty]\nCircleSize:{}\nOverallDifficulty:8\n\n\
-             [TimingPoints]\n0,{},4,1,0,50,1,0\n\n[HitObjects]\n",
+             [TimingPoints]\n{}\n[HitObjects]\n",
             self.title,
             self.creator,
             self.difficulty,
@@ -95,7 +98,7 @@ impl ChartSpec {
             self.beatmap_id,
             self.set_id,
             self.keys,
-            60_000.0 / self.bpm,
+            self.timing_points(),
             artist = self.artist,
         );
         for (start, column, end) in &self.notes {
@@ -106,6 +109,13 @@ impl ChartSpec {
             };
         }
         text
+    }
+
+    fn timing_points(&self) -> String {
+        let point = |time: i64, bpm: f64| format!("{time},{},4,1,0,50,1,0\n", 60_000.0 / bpm);
+        let end = self.notes.iter().map(|note| note.0).max().unwrap_or_default();
+        let effect = self.effect_bpm.map(|bpm| point(end - 100, bpm));
+        point(0, self.bpm) + &effect.unwrap_or_default()
     }
 }
 

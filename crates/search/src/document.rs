@@ -36,6 +36,7 @@ pub(crate) struct ChartsetDocument<'a> {
     keys: &'a [KeyCount],
     bpm_min: f64,
     bpm_max: f64,
+    bpm_main_max: f64,
     length_min_ms: u32,
     length_max_ms: u32,
     density_max: f64,
@@ -72,6 +73,7 @@ impl<'a> ChartsetDocument<'a> {
             keys: &set.keys,
             bpm_min: set.bpm_min,
             bpm_max: set.bpm_max,
+            bpm_main_max: indexed.bpm_main_max,
             length_min_ms: set.length_min_ms,
             length_max_ms: set.length_max_ms,
             density_max: set.density_max,
@@ -143,7 +145,8 @@ pub(crate) mod tests {
             row_shares: Some([10, 0, 0, 0, 0, 60, 0, 0, 0]),
         };
         let charts = vec![chart(311, 800), chart(527, 1_200)];
-        IndexedChartset { chartset, charts, keywords, updated_at_ms: 1_700_000_000_000 }
+        let (bpm_main_max, updated_at_ms) = (150.0, 1_700_000_000_000);
+        IndexedChartset { chartset, charts, bpm_main_max, keywords, updated_at_ms }
     }
 
     #[test]
@@ -170,7 +173,7 @@ pub(crate) mod tests {
     #[test]
     fn format_matches_this_document() {
         let indexed = with_every_attribute();
-        assert_eq!((FORMAT, FOLDING_VERSION), (5, 1));
+        assert_eq!((FORMAT, FOLDING_VERSION), (6, 1));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",
@@ -182,6 +185,9 @@ pub(crate) mod tests {
           "artistWords": "artist",
           "bpm3": 8243,
           "bpm7": 131892,
+          "bpmMain3": 8241,
+          "bpmMain7": 131862,
+          "bpmMainMax": 150.0,
           "bpmMax": 180.125,
           "bpmMin": 100.0,
           "codedWords": [
@@ -283,6 +289,7 @@ pub(crate) mod tests {
         assert!(!is_equal(|set| set.chartset.title = "A".into()));
         assert!(!is_equal(|set| set.chartset.chart_count = 3));
         assert!(!is_equal(|set| set.chartset.bpm_max = 180.126));
+        assert!(!is_equal(|set| set.bpm_main_max = 150.001));
         assert!(!is_equal(|set| set.updated_at_ms += 1));
         assert!(!is_equal(|set| set.charts[0].ln_share = 21));
         assert!(!is_equal(|set| set.keywords.tags.push("b".into())));

@@ -115,6 +115,7 @@ struct Hit {
         alias = "titleKey",
         alias = "artistKey",
         alias = "bpmMax",
+        alias = "bpmMainMax",
         alias = "lengthMaxMs",
         alias = "densityMax",
         alias = "ratingMax",

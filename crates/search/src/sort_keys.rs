@@ -38,8 +38,8 @@
 //!
 //! - `updated12`: the time in milliseconds without its lowest 12 bits;
 //! - `title2`: the first 2 bytes of the folded title, in hexadecimal digits (`artist2` likewise);
-//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3`, `density3`,
-//!   `rating3` and `notes3` likewise);
+//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3`, `bpmMain3`,
+//!   `density3`, `rating3` and `notes3` likewise);
 //! - `id2`: the first 2 digits of the id.
 //!
 //! A coarse key never decreases where the exact key increases, so that sorting by it first does not change the
@@ -77,6 +77,7 @@ const ARTIST: &[CoarseKey<usize>] =
 /// Numbers without the end of their mantissa, by the number of bits of it that remain. The first key has 8
 /// values between a number and its double, the second 16 for each of those.
 const BPM: &[CoarseKey<u32>] = &[("bpm3", 3), ("bpm7", 7)];
+const MAIN_BPM: &[CoarseKey<u32>] = &[("bpmMain3", 3), ("bpmMain7", 7)];
 const LENGTH: &[CoarseKey<u32>] = &[("length3", 3), ("length7", 7), ("length10", 10)];
 const DENSITY: &[CoarseKey<u32>] = &[("density3", 3), ("density7", 7)];
 const RATING: &[CoarseKey<u32>] = &[("rating3", 3), ("rating7", 7)];
@@ -114,6 +115,7 @@ impl SortKeys {
         let rating = indexed.ratings().map_or(0, |(_, greatest)| greatest.hundredths());
         let numbers = [
             (BPM, set.bpm_max),
+            (MAIN_BPM, indexed.bpm_main_max),
             (LENGTH, set.length_max_ms.into()),
             (DENSITY, set.density_max),
             (RATING, rating.into()),
@@ -167,6 +169,7 @@ fn attributes(sort: Sort) -> Vec<&'static str> {
         Sort::Title => names(TITLE),
         Sort::Artist => names(ARTIST),
         Sort::Bpm => names(BPM),
+        Sort::MainBpm => names(MAIN_BPM),
         Sort::Length => names(LENGTH),
         Sort::Density => names(DENSITY),
         Sort::Rating => names(RATING),
@@ -183,6 +186,7 @@ pub(crate) const fn exact_key(sort: Sort) -> &'static str {
         Sort::Title => "titleKey",
         Sort::Artist => "artistKey",
         Sort::Bpm => "bpmMax",
+        Sort::MainBpm => "bpmMainMax",
         Sort::Length => "lengthMaxMs",
         Sort::Density => "densityMax",
         Sort::Rating => "ratingMax",
@@ -289,7 +293,7 @@ impl SortPosition {
             (Sort::Updated | Sort::Length | Sort::Rating | Sort::Notes, Key::Number(number)) => {
                 SortValue::Integer(*number as i64)
             }
-            (Sort::Bpm | Sort::Density, Key::Number(number)) => SortValue::Number(*number),
+            (Sort::Bpm | Sort::MainBpm | Sort::Density, Key::Number(number)) => SortValue::Number(*number),
             (Sort::Title | Sort::Artist, Key::Digits(digits)) => {
                 let name = String::from_utf8(hex::decode_any(digits.strip_prefix('x')?)?);
                 SortValue::Name(name.ok()?)

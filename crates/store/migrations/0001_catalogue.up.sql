@@ -209,6 +209,8 @@ CREATE TABLE shown_chartsets (
     updated_at_ms  bigint NOT NULL,
     bpm_min        double precision NOT NULL,
     bpm_max        double precision NOT NULL,
+    -- The highest main BPM of its charts.
+    bpm_main_max   double precision NOT NULL,
     length_min_ms  bigint NOT NULL,
     length_max_ms  bigint NOT NULL,
     density_max    double precision NOT NULL,
@@ -243,6 +245,8 @@ CREATE INDEX shown_chartsets_by_artist ON shown_chartsets (artist_sort, id)
     INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max);
 CREATE INDEX shown_chartsets_by_bpm ON shown_chartsets (bpm_max DESC, id)
     INCLUDE (key_counts, source_kind, bpm_min, length_min_ms, length_max_ms, density_max);
+CREATE INDEX shown_chartsets_by_main_bpm ON shown_chartsets (bpm_main_max DESC, id)
+    INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max);
 CREATE INDEX shown_chartsets_by_length ON shown_chartsets (length_max_ms DESC, id)
     INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, density_max);
 CREATE INDEX shown_chartsets_by_density ON shown_chartsets (density_max DESC, id)
@@ -297,29 +301,34 @@ BEGIN
     DELETE FROM shown_charts WHERE chartset_id = chartset;
     DELETE FROM shown_chartsets WHERE id = chartset
         AND NOT EXISTS (SELECT FROM chartsets WHERE id = chartset AND shown);
-    INSERT INTO shown_charts
-    SELECT chart.bpm_min, chart.bpm_max, chart.length_ms, chart.density_peak, chart.notes, chart.keys,
-           (200 * chart.lns + chart.notes) / (2 * chart.notes),
-           CASE WHEN analysis_version = listed_version THEN rating END, chartset,
-           CASE WHEN analysis_version = listed_version THEN substring(patterns FROM 1 FOR 9) END
-    FROM chartset_charts AS member JOIN charts AS chart ON chart.hash = member.chart_hash CROSS JOIN chart_analysis
-    WHERE member.chartset_id = chartset AND chart.removed_at_ms IS NULL
-        AND EXISTS (SELECT FROM chartsets WHERE id = chartset AND shown);
+    WITH listed AS MATERIALIZED (
+        SELECT chart.*, CASE WHEN analysis_version = listed_version THEN rating END AS listed_rating,
+               CASE WHEN analysis_version = listed_version THEN substring(patterns FROM 1 FOR 9) END AS row_shares
+        FROM chartset_charts AS member JOIN charts AS chart ON chart.hash = member.chart_hash
+             CROSS JOIN chart_analysis
+        WHERE member.chartset_id = chartset AND chart.removed_at_ms IS NULL
+            AND EXISTS (SELECT FROM chartsets WHERE id = chartset AND shown)
+    ), written AS (
+        INSERT INTO shown_charts
+        SELECT bpm_min, bpm_max, length_ms, density_peak, notes, keys, (200 * lns + notes) / (2 * notes),
+               listed_rating, chartset, row_shares
+        FROM listed
+    )
     INSERT INTO shown_chartsets
-    SELECT updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max,
+    SELECT updated_at_ms, bpm_min, bpm_max, coalesce(bpm_main, 0), length_min_ms, length_max_ms, density_max,
            coalesce(notes, 0), coalesce(rating_min, 0), coalesce(rating_max, 0),
            key_count_bits(keys), source_kind, creator_search, id, title_sort, artist_sort
     FROM chartsets CROSS JOIN (
-        SELECT max(notes), min(rating), max(rating) FROM shown_charts WHERE chartset_id = chartset
-    ) AS charts (notes, rating_min, rating_max)
+        SELECT max(bpm_main), max(notes), min(listed_rating), max(listed_rating) FROM listed
+    ) AS charts (bpm_main, notes, rating_min, rating_max)
     WHERE id = chartset AND shown
     ON CONFLICT (id) DO UPDATE SET
         updated_at_ms = excluded.updated_at_ms, bpm_min = excluded.bpm_min, bpm_max = excluded.bpm_max,
-        length_min_ms = excluded.length_min_ms, length_max_ms = excluded.length_max_ms,
-        density_max = excluded.density_max, notes_max = excluded.notes_max, rating_min = excluded.rating_min,
-        rating_max = excluded.rating_max, key_counts = excluded.key_counts, title_sort = excluded.title_sort,
-        artist_sort = excluded.artist_sort, creator_search = excluded.creator_search,
-        source_kind = excluded.source_kind;
+        bpm_main_max = excluded.bpm_main_max, length_min_ms = excluded.length_min_ms,
+        length_max_ms = excluded.length_max_ms, density_max = excluded.density_max,
+        notes_max = excluded.notes_max, rating_min = excluded.rating_min, rating_max = excluded.rating_max,
+        key_counts = excluded.key_counts, title_sort = excluded.title_sort, artist_sort = excluded.artist_sort,
+        creator_search = excluded.creator_search, source_kind = excluded.source_kind;
 END
 $$;
 

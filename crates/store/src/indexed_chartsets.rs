@@ -31,6 +31,7 @@ struct IndexedRow {
     keywords: KeywordColumns,
     #[sqlx(flatten)]
     charts: FilterableChartColumns,
+    bpm_main_max: f64,
 }
 
 impl IndexedRow {
@@ -38,8 +39,24 @@ impl IndexedRow {
         let chartset = self.listed.into_chartset(parse_chartset_id(&self.id)?)?;
         let keywords = self.keywords.into_keywords();
         let charts = self.charts.into_charts()?;
-        Ok(IndexedChartset { chartset, charts, keywords, updated_at_ms: self.updated_at_ms })
+        let (bpm_main_max, updated_at_ms) = (self.bpm_main_max, self.updated_at_ms);
+        Ok(IndexedChartset { chartset, charts, bpm_main_max, keywords, updated_at_ms })
     }
+}
+
+/// The beginning of a statement for [`IndexedRow`]s.
+macro_rules! select_indexed {
+    () => {
+        concat!(
+            "SELECT id, updated_at_ms, ",
+            listed_columns!(),
+            ", ",
+            keyword_columns!(),
+            ", (SELECT bpm_main_max FROM shown_chartsets AS listed WHERE listed.id = chartsets.id) AS bpm_main_max,
+             charts.* FROM chartsets CROSS JOIN LATERAL ",
+            filterable_charts!()
+        )
+    };
 }
 
 /// The ids of the chartsets that have changed after the sequence `$1`, with a sequence or without.
@@ -71,12 +88,7 @@ impl Store {
     ) -> Result<Vec<IndexedChartset>, ReadError> {
         self.long_read("read chartsets to index", |mut connection| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
-                "SELECT id, updated_at_ms, ",
-                listed_columns!(),
-                ", ",
-                keyword_columns!(),
-                ", charts.* FROM chartsets CROSS JOIN LATERAL ",
-                filterable_charts!(),
+                select_indexed!(),
                 " WHERE id > $1 AND shown AND decode(id, 'hex') NOT IN (
                       SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
                   ) ORDER BY id LIMIT $2"
@@ -140,17 +152,10 @@ pub(crate) async fn read_indexed(
     ids: &[ChartsetId],
 ) -> Result<Vec<IndexedChartset>, sqlx::Error> {
     let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
-    let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
-        "SELECT id, updated_at_ms, ",
-        listed_columns!(),
-        ", ",
-        keyword_columns!(),
-        ", charts.* FROM chartsets CROSS JOIN LATERAL ",
-        filterable_charts!(),
-        " WHERE id = ANY($1) AND shown ORDER BY id"
-    ))
-    .bind(ids)
-    .fetch_all(connection)
-    .await?;
+    let rows: Vec<IndexedRow> =
+        sqlx::query_as(concat!(select_indexed!(), " WHERE id = ANY($1) AND shown ORDER BY id"))
+            .bind(ids)
+            .fetch_all(connection)
+            .await?;
     rows.into_iter().map(IndexedRow::parse).collect()
 }

@@ -239,7 +239,7 @@ fn parse_item(query: &SearchQuery, row: &PgRow) -> Result<Option<ListItem>, sqlx
 /// Parses the position of a row in the order of the query.
 fn parse_position(query: &SearchQuery, row: &PgRow) -> Result<ListPosition, sqlx::Error> {
     let value = match query.sort {
-        Sort::Bpm | Sort::Density => SortValue::Number(row.try_get("key")?),
+        Sort::Bpm | Sort::MainBpm | Sort::Density => SortValue::Number(row.try_get("key")?),
         Sort::Title | Sort::Artist => SortValue::Name(row.try_get("key")?),
         Sort::Relevance if query.text.is_some() => {
             let rank: i32 = row.try_get("relevance")?;

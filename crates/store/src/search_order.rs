@@ -117,6 +117,7 @@ impl Order {
             Sort::Title => "title_sort",
             Sort::Artist => "artist_sort",
             Sort::Bpm => "bpm_max",
+            Sort::MainBpm => "bpm_main_max",
             Sort::Length => "length_max_ms",
             Sort::Density => "density_max",
             Sort::Rating => "rating_max",
@@ -153,7 +154,7 @@ impl Order {
 
     /// Appends the sort keys to the selected columns of `chartsets`, which does not have all of them.
     pub(crate) fn push_keys_of_chartsets(&self, sql: &mut QueryBuilder<Postgres>) {
-        if !matches!(self.column, "rating_max" | "notes_max") {
+        if !matches!(self.column, "bpm_main_max" | "rating_max" | "notes_max") {
             return self.push_keys(sql);
         }
         self.push_relevance(sql);

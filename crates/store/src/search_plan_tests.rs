@@ -49,7 +49,8 @@ const FILL_CHARTS: &str = "INSERT INTO shown_charts
            200 + hashtext(id || n) & 511, id, decode(lpad(to_hex(n), 18, '0'), 'hex')
     FROM shown_chartsets, generate_series(1, 2) AS n;
     CREATE TEMPORARY TABLE listed AS SELECT * FROM shown_chartsets;
-    UPDATE listed SET rating_max = 200 + hashtext(id) & 511, notes_max = 100 + hashtext(id) & 1023;
+    UPDATE listed SET bpm_main_max = bpm_min + 5, rating_max = 200 + hashtext(id) & 511,
+                      notes_max = 100 + hashtext(id) & 1023;
     TRUNCATE shown_chartsets;
     INSERT INTO shown_chartsets SELECT * FROM listed";
 
@@ -163,7 +164,8 @@ impl Plan {
 }
 
 fn index_of(sort: Sort) -> String {
-    format!("shown_chartsets_by_{}", sort.as_str())
+    let name = if sort == Sort::MainBpm { "main_bpm" } else { sort.as_str() };
+    format!("shown_chartsets_by_{name}")
 }
 
 fn orders() -> impl Iterator<Item = (Sort, Direction)> {
@@ -231,7 +233,7 @@ async fn pages_after_a_cursor_begin_at_their_position() {
                 Sort::Updated | Sort::Relevance => SortValue::Integer(800),
                 Sort::Title => SortValue::Name("title 8".into()),
                 Sort::Artist => SortValue::Name("artist 200".into()),
-                Sort::Bpm => SortValue::Number(150.0),
+                Sort::Bpm | Sort::MainBpm => SortValue::Number(150.0),
                 Sort::Length => SortValue::Integer(63_000),
                 Sort::Density => SortValue::Number(20.0),
                 Sort::Rating => SortValue::Integer(500),
@@ -249,6 +251,7 @@ async fn pages_after_a_cursor_begin_at_their_position() {
                     "title_sort",
                     "artist_sort",
                     "bpm_max",
+                    "bpm_main_max",
                     "length_max_ms",
                     "density_max",
                     "rating_max",

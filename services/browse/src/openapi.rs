@@ -79,7 +79,7 @@ impl IntoParams for ListParameters {
         let kinds = SourceKind::ALL.map(SourceKind::as_str);
         let order =
             query("order", choice([Direction::Ascending, Direction::Descending].map(Direction::as_str)));
-        let extensions = [Sort::Rating, Sort::Notes, Sort::Relevance].map(Sort::as_str);
+        let extensions = [Sort::MainBpm, Sort::Rating, Sort::Notes, Sort::Relevance].map(Sort::as_str);
         let sort_extensions = [("x-extension-values", json!(extensions))].into_iter().collect();
         let sort = choice(Sort::ALL.map(Sort::as_str)).default(Some(json!(Sort::default().as_str())));
         let parameters = vec![

@@ -22,7 +22,8 @@ impl Bpm {
         Self::of_charts((numbers.bpm_min, numbers.bpm_max), std::iter::once(chart))
     }
 
-    /// The main values of charts within this range; without any charts, the range.
+    /// The main values of charts within this range; without any charts, the range. The list sorts by the
+    /// greatest one ([`Sort::MainBpm`](chart_index_domain::search::Sort::MainBpm)).
     pub(crate) fn of_charts<'a>((min, max): (f64, f64), charts: impl Iterator<Item = &'a Chart>) -> Self {
         let range = format::bpm_range(min, max);
         let of_charts = charts.map(|chart| chart.numbers.bpm_main).map(|main| (main, main));

@@ -348,14 +348,14 @@ mod tests {
     #[test]
     fn chips_name_their_filter_and_lead_to_the_list_without_it() {
         let query = query(
-            "q=a&keys=4,7&source=betaPack&creator=zoe&bpmMin=140&lengthMax=90&densityMin=12.5&page=3&sort=bpm",
+            "q=a&keys=4,7&source=betaPack&creator=zoe&bpmMin=140&lengthMax=90&densityMin=12.5&page=3&sort=mainBpm",
         );
         let chips = chips(&query);
         let shown: Vec<_> = chips.iter().map(|chip| format!("{} {}", chip.name, chip.value)).collect();
         assert_eq!(shown, ["Source Beta pack", "Creator zoe", "Density from 12.5/s"]);
         assert_eq!(
             chips[0].href,
-            "/?bpmMin=140&creator=zoe&densityMin=12.5&keys=4,7&lengthMax=90&q=a&sort=bpm"
+            "/?bpmMin=140&creator=zoe&densityMin=12.5&keys=4,7&lengthMax=90&q=a&sort=mainBpm"
         );
     }
 
@@ -388,7 +388,7 @@ mod tests {
     fn new_text_is_sorted_by_relevance() {
         let hidden = |query_string: &str| FilterForm::new(&query(query_string)).hidden;
         assert_eq!(hidden("keys=4"), [("sort", "relevance".to_owned())]);
-        assert_eq!(hidden("keys=4&sort=bpm"), [("sort", "bpm".to_owned())]);
+        assert_eq!(hidden("keys=4&sort=mainBpm"), [("sort", "mainBpm".to_owned())]);
         assert_eq!(hidden("q=a"), [], "newest first was chosen");
     }
 

@@ -290,7 +290,7 @@ fn shown(start: u64, number: u64, total: u64) -> String {
 }
 
 fn sorts(query: &ListQuery) -> Vec<SortLink> {
-    let others = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance);
+    let others = Sort::ALL.into_iter().filter(|sort| !matches!(sort, Sort::Relevance | Sort::Bpm));
     query
         .search
         .text
@@ -316,7 +316,7 @@ const fn sort_label(sort: Sort) -> &'static str {
         Sort::Updated => "Newest",
         Sort::Title => "Title",
         Sort::Artist => "Artist",
-        Sort::Bpm => "BPM",
+        Sort::Bpm | Sort::MainBpm => "BPM",
         Sort::Length => "Length",
         Sort::Density => "Density",
         Sort::Rating => "Difficulty",

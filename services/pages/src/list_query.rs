@@ -58,8 +58,8 @@ pub(crate) struct ListQuery {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ParsedList {
     pub(crate) query: ListQuery,
-    /// Whether a browser sent it from the form, with a parameter for each empty field and each key count: the
-    /// page is at the shorter address that [`ListQuery::path`] returns.
+    /// Whether a browser sent it from the form, with a parameter for each empty field and each key count, or an
+    /// earlier page had a link to it: the page is at the address that [`ListQuery::path`] returns.
     pub(crate) is_form: bool,
 }
 
@@ -119,9 +119,14 @@ impl ListQuery {
             views.into_iter().find(|view| !view.is_empty()).map_or(Ok(View::default()), View::parse)?;
         let keys = format!("keys={}", keys.join(","));
         others.push(keys.into());
-        let search = parse_query_string(&others.join("&"))?;
+        let mut search = parse_query_string(&others.join("&"))?;
         // What was typed has parameters of its own.
         is_form |= is_typed && search.typed_query().is_none();
+        // Earlier pages sorted by the highest BPM. A cursor is a position in that order.
+        if search.sort == Sort::Bpm && !matches!(search.after, Some(After::Position(_))) {
+            search.sort = Sort::MainBpm;
+            is_form = true;
+        }
         Ok(ParsedList { query: Self { search, view }, is_form })
     }
 
@@ -342,6 +347,7 @@ mod tests {
             ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title"),
             ("lengthMin=1%3A40&lengthMax=2:20", "/?lengthMax=140&lengthMin=100"),
             ("sort=title&order=desc&page=3&perPage=60", "/?order=desc&page=3&perPage=60&sort=title"),
+            ("sort=bpm&order=asc&page=3", "/?order=asc&page=3&sort=mainBpm"),
             ("query=a+keys%3D4+rating%3E5", "/?keys=4&q=a&ratingMin=5.01"),
             ("query=-tag:A+b+keys%3D4&page=2", "/?keys=4&page=2&query=b+-tag%3Aa"),
             ("query=keys%3D9", "/?query=keys%3D9"),
@@ -371,6 +377,9 @@ mod tests {
             ("query=-tag:a", false),
             ("lengthMin=1:40", true),
             ("lengthMin=100", false),
+            ("sort=bpm", true),
+            ("sort=mainBpm", false),
+            ("sort=bpm&after=AQMBAAAAAqGhoaGhoaGhQGaEAAAAAAA", false),
         ] {
             assert_eq!(ListQuery::parse(sent).unwrap().is_form, is_form, "{sent}");
         }

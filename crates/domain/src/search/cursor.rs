@@ -80,7 +80,7 @@ fn parse_value(sort: Sort, bytes: &[u8]) -> Option<SortValue> {
         Sort::Updated | Sort::Length | Sort::Rating | Sort::Notes => {
             bytes.try_into().ok().map(|bytes| SortValue::Integer(i64::from_be_bytes(bytes)))
         }
-        Sort::Bpm | Sort::Density => {
+        Sort::Bpm | Sort::MainBpm | Sort::Density => {
             let number = f64::from_be_bytes(bytes.try_into().ok()?);
             number.is_finite().then_some(SortValue::Number(number))
         }
@@ -107,6 +107,7 @@ const fn sort_code(sort: Sort) -> u8 {
         Sort::Relevance => 6,
         Sort::Rating => 7,
         Sort::Notes => 8,
+        Sort::MainBpm => 9,
     }
 }
 
@@ -126,12 +127,13 @@ mod tests {
         ListPosition { value, id: ChartsetId::from_bytes([0xa1; 8]) }
     }
 
-    fn positions() -> [(Sort, ListPosition); 9] {
+    fn positions() -> [(Sort, ListPosition); 10] {
         [
             (Sort::Updated, position(SortValue::Integer(1_790_000_000_000))),
             (Sort::Title, position(SortValue::Name("旋律".repeat(37)))),
             (Sort::Artist, position(SortValue::Name(String::new()))),
             (Sort::Bpm, position(SortValue::Number(180.125))),
+            (Sort::MainBpm, position(SortValue::Number(174.0))),
             (Sort::Length, position(SortValue::Integer(64_100))),
             (Sort::Density, position(SortValue::Number(f64::MAX))),
             (Sort::Rating, position(SortValue::Integer(527))),

@@ -43,6 +43,8 @@ pub struct IndexedChartset {
     pub chartset: Chartset,
     /// What lists filter its charts by, in no particular order.
     pub charts: Vec<FilterableChart>,
+    /// The highest main BPM of its charts.
+    pub bpm_main_max: f64,
     /// Further search terms.
     pub keywords: Keywords,
     /// When the chartset last changed, in Unix epoch milliseconds.

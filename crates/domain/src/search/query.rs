@@ -148,6 +148,8 @@ pub enum Sort {
     Artist,
     /// Highest BPM.
     Bpm,
+    /// Highest main BPM of a chart.
+    MainBpm,
     /// Length of the longest chart.
     Length,
     /// Highest peak density.
@@ -162,12 +164,13 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// All sort keys, in the order of the documentation.
-    pub const ALL: [Self; 9] = [
+    /// All sort keys.
+    pub const ALL: [Self; 10] = [
         Self::Updated,
         Self::Title,
         Self::Artist,
         Self::Bpm,
+        Self::MainBpm,
         Self::Length,
         Self::Density,
         Self::Rating,
@@ -183,6 +186,7 @@ impl Sort {
             Self::Title => "title",
             Self::Artist => "artist",
             Self::Bpm => "bpm",
+            Self::MainBpm => "mainBpm",
             Self::Length => "length",
             Self::Density => "density",
             Self::Rating => "rating",

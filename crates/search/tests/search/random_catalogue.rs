@@ -93,7 +93,9 @@ impl Entry {
             FilterableChart::new(&chart.numbers, analysis.rating, Some(analysis.patterns.row_shares))
         });
         let charts = charts.collect();
-        Self { draft, indexed: IndexedChartset { chartset, charts, keywords, updated_at_ms } }
+        let bpm_main_max = draft.charts.iter().map(|chart| chart.numbers.bpm_main).fold(0.0, f64::max);
+        let indexed = IndexedChartset { chartset, charts, bpm_main_max, keywords, updated_at_ms };
+        Self { draft, indexed }
     }
 }
 
@@ -186,6 +188,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
         // Few distinct values, so that ties are common.
         _ => f64::from(100 + random.below(8) * 10),
     };
+    let bpm_max = round_to_thousandths(bpm_min + f64::from(random.below(3)) * 12.5);
     let length_ms = match random.below(12) {
         0 => 0,
         1 => 0x7fff_ffff,
@@ -195,8 +198,8 @@ fn numbers(random: &mut Random) -> ChartNumbers {
     ChartNumbers {
         keys: KeyCount::try_from(u8::try_from(4 + random.below(4)).unwrap()).unwrap(),
         bpm_min,
-        bpm_max: round_to_thousandths(bpm_min + f64::from(random.below(3)) * 12.5),
-        bpm_main: bpm_min,
+        bpm_max,
+        bpm_main: *random.pick(&[bpm_min, bpm_max]),
         length_ms,
         notes: *random.pick(&[1, 50, 200, 300, 300, 1_500]),
         lns: random.below(2),

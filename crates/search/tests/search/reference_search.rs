@@ -39,6 +39,7 @@ fn sort_value(indexed: &IndexedChartset, query: &RandomQuery) -> SortValue {
         (Sort::Title, _) => SortValue::Name(text::sort_key(&set.title)),
         (Sort::Artist, _) => SortValue::Name(text::sort_key(&set.artist)),
         (Sort::Bpm, _) => SortValue::Number(set.bpm_max),
+        (Sort::MainBpm, _) => SortValue::Number(indexed.bpm_main_max),
         (Sort::Length, _) => SortValue::Integer(set.length_max_ms.into()),
         (Sort::Density, _) => SortValue::Number(set.density_max),
         (Sort::Rating, _) => SortValue::Integer(greatest_rating(indexed).into()),
@@ -136,6 +137,7 @@ fn compare(a: &IndexedChartset, b: &IndexedChartset, query: &RandomQuery) -> Ord
     let updated = a.updated_at_ms.cmp(&b.updated_at_ms);
     let rating = greatest_rating(a).cmp(&greatest_rating(b));
     let notes = a.notes_max().cmp(&b.notes_max());
+    let main_bpm = a.bpm_main_max.total_cmp(&b.bpm_main_max);
     let (a, b) = (&a.chartset, &b.chartset);
     let keys = match (query.sort, &query.text) {
         (Sort::Relevance, Some(text)) => relevance(a, text).cmp(&relevance(b, text)).then(updated),
@@ -143,6 +145,7 @@ fn compare(a: &IndexedChartset, b: &IndexedChartset, query: &RandomQuery) -> Ord
         (Sort::Title, _) => text::sort_key(&a.title).cmp(&text::sort_key(&b.title)),
         (Sort::Artist, _) => text::sort_key(&a.artist).cmp(&text::sort_key(&b.artist)),
         (Sort::Bpm, _) => a.bpm_max.total_cmp(&b.bpm_max),
+        (Sort::MainBpm, _) => main_bpm,
         (Sort::Length, _) => a.length_max_ms.cmp(&b.length_max_ms),
         (Sort::Density, _) => a.density_max.total_cmp(&b.density_max),
         (Sort::Rating, _) => rating,

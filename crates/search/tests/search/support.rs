@@ -200,7 +200,13 @@ pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
         chart_count: 1,
     };
     let keywords = Keywords::default();
-    IndexedChartset { chartset, charts: Vec::new(), keywords, updated_at_ms: i64::try_from(number).unwrap() }
+    IndexedChartset {
+        chartset,
+        charts: Vec::new(),
+        bpm_main_max: 150.0,
+        keywords,
+        updated_at_ms: i64::try_from(number).unwrap(),
+    }
 }
 
 pub(crate) fn numbered(count: u64) -> Vec<IndexedChartset> {

@@ -215,8 +215,9 @@ async fn shown_chartsets_are_read_by_id_and_by_page() {
     }
     catalogue.remove(id(2), 20).await;
     let some = store.indexed_chartsets(&[id(3), id(2), id(1), id(9)]).await.unwrap();
-    let listed: Vec<_> = some.iter().map(|set| (set.chartset.id, set.updated_at_ms)).collect();
-    assert_eq!(listed, [(id(1), 11), (id(3), 13)]);
+    let listed: Vec<_> =
+        some.iter().map(|set| (set.chartset.id, set.updated_at_ms, set.bpm_main_max)).collect();
+    assert_eq!(listed, [(id(1), 11, 121.5), (id(3), 13, 123.5)]);
     assert_eq!(some[0].chartset, store.chartset(id(1)).await.unwrap().unwrap().chartset);
     assert_eq!(store.indexed_chartsets_after(None, 1).await.unwrap(), [], "changes without a sequence");
     store.assign_sequences().await.unwrap();

@@ -6,7 +6,7 @@ use chart_index_domain::{ChartsetDraft, KeyCount, PublicSource, SourceKind};
 use crate::support::{Catalogue, alpha, beta, chart, folder, ids};
 
 /// Set 1: 4 keys, BPM 100 to 110, 60 s, density 10. Set 2: 4 and 7 keys, 120 to 200, 90 to 180 s, density 30.
-/// Set 3: 7 keys, 110 to 110, 60 s, density 20.
+/// Set 3: 7 keys, 110 to 110, 60 s, density 20. The main BPM is 121.5, 122.5 and 123.5, and 124.5.
 async fn three_sets() -> Catalogue {
     let catalogue = Catalogue::create().await;
     let draft = |number, keys: u8, bpm: (f64, f64), length_ms, density_peak, title: &str| {
@@ -151,6 +151,8 @@ async fn ties_are_ordered_by_ascending_id() {
         (Sort::Artist, Descending, [3, 2, 1]),
         (Sort::Bpm, Descending, [2, 1, 3]),
         (Sort::Bpm, Ascending, [1, 3, 2]),
+        (Sort::MainBpm, Descending, [3, 2, 1]),
+        (Sort::MainBpm, Ascending, [1, 2, 3]),
         (Sort::Length, Descending, [2, 1, 3]),
         (Sort::Length, Ascending, [1, 3, 2]),
         (Sort::Density, Descending, [2, 3, 1]),

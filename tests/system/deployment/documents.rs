@@ -1,12 +1,13 @@
-//! The commands of the documentation name services of `docker-compose.yml` and objects of `k8s/`.
+//! The commands of the documentation name services of `docker-compose.yml`.
 
 use std::collections::BTreeSet;
 
 use chart_index_tests::workspace_root;
 
-use super::{compose, rendered};
+use super::compose;
 
-const PAGES: [&str; 5] = [
+/// The pages with commands for Compose and Kubernetes.
+pub(crate) const PAGES: [&str; 5] = [
     "docs/runbook.md",
     "docs/operations/compose.md",
     "docs/operations/kubernetes.md",
@@ -39,27 +40,6 @@ fn commands_name_services_of_compose() {
         }
     }
     let unknown: Vec<_> = named.iter().filter(|name| !services.contains_key(**name)).collect();
-    assert!(unknown.is_empty(), "{unknown:?}");
-    assert!(named.len() > 8, "{named:?}");
-}
-
-#[test]
-fn commands_name_objects_of_kubernetes() {
-    let objects: BTreeSet<String> = ["production", "recovery"]
-        .iter()
-        .flat_map(|overlay| rendered(overlay))
-        .map(|object| {
-            format!("{}/{}", object["kind"], object["metadata"]["name"]).replace('"', "").to_lowercase()
-        })
-        .collect();
-    let text = text();
-    let is_object = |word: &&str| {
-        let kinds = ["deployment/", "cronjob/", "cluster/", "job/chart-indexer-", "configmap/"];
-        kinds.iter().any(|kind| word.starts_with(kind))
-    };
-    let words = text.split_whitespace().map(|word| word.trim_start_matches("--from=").trim_end_matches(':'));
-    let named: BTreeSet<_> = words.filter(is_object).filter(|word| *word != "configmap/removals").collect();
-    let unknown: Vec<_> = named.iter().filter(|name| !objects.contains(**name)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     assert!(named.len() > 8, "{named:?}");
 }

@@ -1,6 +1,7 @@
 //! Invariants of `k8s/`, on the objects that each overlay is rendered to, and changes that have to violate
 //! them.
 
+mod commands;
 mod flows;
 mod invariants;
 mod mutations;

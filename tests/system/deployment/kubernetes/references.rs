@@ -125,7 +125,8 @@ fn missing_settings(objects: &Objects, workload: &Workload) -> Vec<String> {
     missing
 }
 
-fn secret_files(workload: &Workload, container: &Value) -> BTreeSet<String> {
+/// The files with secrets of a container.
+pub(super) fn secret_files(workload: &Workload, container: &Value) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
     for mount in array(&container["volumeMounts"]) {
         let volumes = array(&workload.pod()["volumes"]);

@@ -127,6 +127,15 @@ async fn sets_with_the_same_charts_are_folded() {
         also,
         format!("The same charts are also in <a href=\"/chartsets/{same}\"><bdi>Same</bdi></a> (Alpha set)")
     );
+    // Each on a page of its own.
+    for (page, title, other) in [(1, "Again", "Same"), (3, "Same", "Again")] {
+        let html = site.html(&format!("/?page={page}&perPage=1&sort=title")).await;
+        assert_eq!(titles(&html), [title]);
+        assert!(html.contains(&format!("role=\"status\">{page}–{page} of 5 sets</p>")), "{html}");
+        let link = links(between(&html, "<p class=\"also\">", "</p>"), "/chartsets/")[0];
+        assert!(site.html(link).await.contains(&format!("<bdi>{other}</bdi>")), "{link}");
+    }
+    assert!(!site.html("/?page=2&perPage=1&sort=title").await.contains("class=\"also\""));
 }
 
 #[tokio::test]

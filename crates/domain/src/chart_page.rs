@@ -1,6 +1,6 @@
 //! What the pages show of charts, in addition to the objects of the API.
 
-use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
+use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source, SourceKind};
 
 /// What a list page shows of a chartset besides its list item.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,19 @@ pub struct ListedCharts {
     pub id: ChartsetId,
     /// Its charts in the order of the chartset detail, at least one.
     pub charts: Vec<ListedChart>,
+}
+
+/// A chartset with the same charts as another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartsetCopy {
+    /// The other one.
+    pub copy_of: ChartsetId,
+    /// The id.
+    pub id: ChartsetId,
+    /// That of its list item.
+    pub title: String,
+    /// The kind of its source, if it has a public one.
+    pub source_kind: Option<SourceKind>,
 }
 
 /// A row of a list: a chart with its curve.

@@ -43,7 +43,9 @@ mod variant;
 
 pub use analysis::{ANALYSIS_VERSION, ChartAnalysis, Pattern, Patterns, Rating};
 pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartPreview, round_to_thousandths};
-pub use chart_page::{ChartInChartset, ChartPage, ListedChart, ListedCharts, Percentiles, SimilarChart};
+pub use chart_page::{
+    ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, Percentiles, SimilarChart,
+};
 pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
 pub use chartset_record::{ChartRecord, ChartsetRecord, InvalidRecord};
 pub use density_curve::DensityCurve;

@@ -3,15 +3,38 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{
-    ChartInChartset, ChartPage, Chartset, ChartsetId, ListedChart, ListedCharts, NoteHash, Percentiles,
-    ReadError,
+    ChartInChartset, ChartPage, Chartset, ChartsetCopy, ChartsetId, ListedChart, ListedCharts, NoteHash,
+    Percentiles, ReadError,
 };
 
 use crate::Store;
+use crate::column_values::parse_chartset_id;
 use crate::derived_columns::ListedColumns;
 use crate::error::corrupt;
 use crate::lookups::{LookupRow, Occurrence, first_occurrences, sources_of_chart};
 use crate::rows::{ListedChartRow, analysis_columns, checked_at_ms, listed_chart_columns, member_columns};
+
+/// A chartset with the same charts as another one.
+#[derive(Debug, sqlx::FromRow)]
+struct CopyRow {
+    copy_of: String,
+    id: String,
+    title: String,
+    source_kind: Option<String>,
+}
+
+/// A subquery for the ordered hashes of the charts of a chartset that are not removed.
+macro_rules! shown_hashes {
+    ($condition:literal) => {
+        concat!(
+            "(SELECT array_agg(hash ORDER BY hash) AS hashes
+              FROM chartset_charts JOIN charts ON hash = chart_hash
+              WHERE charts.removed_at_ms IS NULL AND ",
+            $condition,
+            ")"
+        )
+    };
+}
 
 /// A chart in a chartset, with the chartset.
 #[derive(Debug, sqlx::FromRow)]
@@ -70,6 +93,37 @@ impl Store {
         .await
     }
 
+    /// Returns the other chartsets that have exactly the charts of one of these, if both are shown. Hostile
+    /// files make thousands of chartsets share a chart (decision 0076), so only the first 8 that have the first
+    /// chart of a chartset are compared.
+    pub async fn copies_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ChartsetCopy>, ReadError> {
+        let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
+        self.short_read("read copies of listed chartsets", |mut connection| async move {
+            let rows: Vec<CopyRow> = sqlx::query_as(concat!(
+                "SELECT chartset.id AS copy_of, other.id, other.title, other.source_kind
+                 FROM chartsets AS chartset CROSS JOIN LATERAL ",
+                shown_hashes!("chartset_id = chartset.id"),
+                " AS charts CROSS JOIN LATERAL (
+                      SELECT chartset_id FROM chartset_charts
+                      WHERE chart_hash = charts.hashes[1] AND chartset_id <> chartset.id
+                      ORDER BY source_rank, chartset_id LIMIT 8
+                  ) AS candidate
+                  JOIN chartsets AS other ON other.id = candidate.chartset_id AND other.shown
+                      AND other.chart_count = chartset.chart_count
+                  CROSS JOIN LATERAL ",
+                shown_hashes!("chartset_id = other.id"),
+                " AS other_charts
+                  WHERE chartset.id = ANY($1) AND chartset.shown AND other_charts.hashes = charts.hashes
+                  ORDER BY other.id"
+            ))
+            .bind(texts)
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter().map(CopyRow::parse).collect()
+        })
+        .await
+    }
+
     /// Returns everything that the page of a chart shows, if the chart is known.
     pub async fn chart_page(&self, hash: NoteHash) -> Result<Option<ChartPage>, ReadError> {
         self.short_read("read chart page", |mut connection| async move {
@@ -104,6 +158,17 @@ impl Store {
             Ok(chart_page(occurrences, percentiles.unwrap_or_default()))
         })
         .await
+    }
+}
+
+impl CopyRow {
+    fn parse(self) -> Result<ChartsetCopy, sqlx::Error> {
+        Ok(ChartsetCopy {
+            copy_of: parse_chartset_id(&self.copy_of)?,
+            id: parse_chartset_id(&self.id)?,
+            title: self.title,
+            source_kind: self.source_kind.map(|kind| kind.parse()).transpose().map_err(corrupt)?,
+        })
     }
 }
 

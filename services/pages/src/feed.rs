@@ -41,7 +41,7 @@ impl PageFormat for AtomFormat {
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let query = ListQuery { search: SearchQuery::clone(&search.query), ..ListQuery::default() };
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
-        let sets = SetView::all(items, Vec::new(), &query.search);
+        let sets = SetView::all(items, Vec::new(), Vec::new(), &query.search);
         let ids: Vec<ChartsetId> = sets.iter().filter_map(|set| set.id.parse().ok()).collect();
         let updated = self.0.store.updated_times(&ids).await?;
         let feed = FeedTemplate::new(

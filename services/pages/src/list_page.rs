@@ -167,9 +167,12 @@ impl HtmlFormat {
     async fn read_sets(&self, page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
         let ids: Vec<ChartsetId> = items.iter().filter_map(SetItem::id).collect();
-        let listed =
-            if ids.is_empty() { Vec::new() } else { self.state.store.charts_of_chartsets(&ids).await? };
-        Ok(SetView::all(items, listed, search))
+        let (mut listed, mut copies) = (Vec::new(), Vec::new());
+        if !ids.is_empty() {
+            listed = self.state.store.charts_of_chartsets(&ids).await?;
+            copies = self.state.store.copies_of_chartsets(&ids).await?;
+        }
+        Ok(SetView::all(items, listed, copies, search))
     }
 
     fn form(&self, query: &ListQuery) -> FilterForm {

@@ -1,9 +1,11 @@
 //! The chartsets of a list page, with a line for each chart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chart_index_domain::search::{ListItem, SearchQuery};
-use chart_index_domain::{ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError};
+use chart_index_domain::{
+    ChartsetCopy, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError, SourceKind,
+};
 use serde::Deserialize;
 
 use crate::bpm::Bpm;
@@ -38,7 +40,7 @@ pub(crate) struct SetView {
     pub(crate) charts: Vec<ChartLine>,
     /// The number of charts that satisfy the filters and have no line because there are too many.
     pub(crate) more: usize,
-    /// Other sets with the same charts, which have no place of their own.
+    /// Other sets with the same charts: those of this page, which have no place of their own, and of others.
     pub(crate) also_in: Vec<SameSet>,
     /// Whether no chart satisfies all filters on its own.
     pub(crate) has_no_match: bool,
@@ -128,8 +130,15 @@ impl SetView {
         }
     }
 
-    /// The chartsets of a page with their charts. Those with the same charts are folded into the first of them.
-    pub(crate) fn all(items: Vec<SetItem>, listed: Vec<ListedCharts>, search: &SearchQuery) -> Vec<Self> {
+    /// The chartsets of a page with their charts. Those with the same charts are folded into the first of them,
+    /// which names copies on other pages as well.
+    pub(crate) fn all(
+        items: Vec<SetItem>,
+        listed: Vec<ListedCharts>,
+        copies: Vec<ChartsetCopy>,
+        search: &SearchQuery,
+    ) -> Vec<Self> {
+        let on_page: HashSet<_> = items.iter().filter_map(SetItem::id).collect();
         let mut charts_of: HashMap<_, _> = listed.into_iter().map(|set| (set.id, set.charts)).collect();
         let mut sets: Vec<Self> = Vec::with_capacity(items.len());
         let mut first_with: HashMap<Vec<NoteHash>, usize> = HashMap::new();
@@ -138,10 +147,17 @@ impl SetView {
             let mut hashes: Vec<_> = charts.iter().map(|listed| listed.chart.hash).collect();
             hashes.sort_unstable();
             if let Some(first) = first_with.get(&hashes).filter(|_| !hashes.is_empty()) {
-                sets[*first].also_in.push(SameSet::new(item));
+                let kind = item.source_kind.and_then(|kind| kind.parse().ok());
+                sets[*first].also_in.push(SameSet::new(item.id, item.title, kind));
             } else {
                 first_with.insert(hashes, sets.len());
                 sets.push(Self::new(item, charts, search));
+            }
+        }
+        for copy in copies.into_iter().filter(|copy| !on_page.contains(&copy.id)) {
+            let copy_of = copy.copy_of.to_string();
+            if let Some(set) = sets.iter_mut().find(|set| set.id == copy_of) {
+                set.also_in.push(SameSet::new(copy.id.to_string(), copy.title, copy.source_kind));
             }
         }
         sets
@@ -149,9 +165,8 @@ impl SetView {
 }
 
 impl SameSet {
-    fn new(item: SetItem) -> Self {
-        let source = item.source_kind.and_then(|kind| kind.parse().ok()).map(source_name);
-        Self { id: item.id, title: named(item.title, "Untitled"), source }
+    fn new(id: String, title: String, kind: Option<SourceKind>) -> Self {
+        Self { id, title: named(title, "Untitled"), source: kind.map(source_name) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What pages show of charts and chartsets.
 
-use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts};
+use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts, SourceKind};
 
 use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, preview};
 
@@ -32,6 +32,29 @@ async fn listed_charts_are_those_of_the_details() {
         assert!(charts.iter().all(|listed| listed.curve.is_some()));
     }
     assert_eq!(store.charts_of_chartsets(&[]).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn copies_have_the_same_charts() {
+    let catalogue = Catalogue::create().await;
+    let of = |number, charts: &[u32]| folder(number, charts.iter().map(|number| chart(*number)));
+    for (number, charts) in
+        [(1, &[1, 2][..]), (2, &[2, 1]), (3, &[1, 2, 3]), (4, &[1]), (5, &[1, 2]), (6, &[1, 2, 4]), (7, &[9])]
+    {
+        let source = (number == 2).then(|| alpha(8));
+        catalogue.put(&ChartsetDraft { exact_source: source, ..of(number, charts) }, 10).await;
+    }
+    catalogue.remove(hash(4), 20).await;
+    catalogue.remove(id(5), 20).await;
+    let copies = async |ids: &[_]| {
+        let copies = catalogue.store.copies_of_chartsets(ids).await.unwrap();
+        copies.into_iter().map(|copy| (copy.copy_of, copy.id, copy.source_kind)).collect::<Vec<_>>()
+    };
+    let set = Some(SourceKind::AlphaSet);
+    assert_eq!(copies(&[id(1), id(3), id(7), id(99)]).await, [(id(1), id(2), set), (id(1), id(6), None)]);
+    assert_eq!(copies(&[id(6)]).await, [(id(6), id(1), None), (id(6), id(2), set)]);
+    assert_eq!(copies(&[id(5)]).await, []);
+    assert_eq!(copies(&[]).await, []);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ fn files_agree_on_the_version_of_rust() {
     let (minor, _) = version.rsplit_once('.').expect("major.minor.patch");
     for (path, expected) in [
         ("Cargo.toml", format!("\nrust-version = \"{minor}\"\n")),
-        ("Dockerfile", format!("\nARG BASE_BUILD=docker.io/library/rust:{version}-slim-bookworm\n")),
+        ("Dockerfile", format!("\nARG BASE_BUILD=docker.io/library/rust:{version}-slim-bookworm")),
         ("README.md", format!(" Rust {minor} or newer")),
         ("CONTRIBUTING.md", format!("\nRust {minor} or newer")),
         ("docs/operations/install.md", format!(" Rust {minor} or newer")),
@@ -25,13 +25,15 @@ fn files_agree_on_the_version_of_rust() {
     }
 }
 
-/// Dependabot does not read the images of workflows.
+/// Those of workflows may have a digest.
 #[test]
 fn workflows_have_the_meilisearch_of_compose() {
     let versions = ["docker-compose.yml", ".github/workflows/ci.yml"].map(|path| {
         let text = read(path);
         let images = text.split("getmeili/meilisearch:").skip(1);
-        images.filter_map(|rest| Some(rest.split_whitespace().next()?.to_owned())).collect::<BTreeSet<_>>()
+        images
+            .filter_map(|rest| Some(rest.split(['@', ' ', '\n']).next()?.to_owned()))
+            .collect::<BTreeSet<_>>()
     });
     assert_eq!(versions[0].len(), 1, "{versions:?}");
     assert_eq!(versions[0], versions[1]);

@@ -1,8 +1,10 @@
-//! A streaming standby serves reads while it is current: paused, killed, frozen, restarted, promoted.
+//! A streaming standby serves reads while it is current: paused, killed, frozen, restarted, promoted, and one
+//! of two behind one name.
 
 use std::time::Instant;
 
-use chart_index_tests::PrivatePostgres;
+use chart_index_tests::{PrivatePostgres, Proxy};
+use tokio::task::JoinSet;
 
 use super::*;
 
@@ -24,6 +26,13 @@ struct Site {
 impl Site {
     async fn start() -> Self {
         let primary = PrivatePostgres::start_logging();
+        let standby = primary.start_standby();
+        let url = standby.url().to_owned();
+        Self::start_with(primary, standby, &url).await
+    }
+
+    /// A service that reads from what this URL leads to.
+    async fn start_with(primary: PrivatePostgres, standby: PrivatePostgres, read_url: &str) -> Self {
         let library = Library::new();
         let write = |number| {
             let title = format!("Title {number}");
@@ -31,12 +40,11 @@ impl Site {
             library.osu(&format!("alpha/{} set/a.osu", 1 + number), chart).note_hash()
         };
         let hashes = (0..CHARTS).map(write).collect();
-        let standby = primary.start_standby();
         for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
             indexer(primary.url(), arguments).succeeded();
         }
         let limits = ["--rate-limit-lookup", "1000000", "--public-url", "https://charts.example"];
-        let variables = [("DATABASE_READ_URL", standby.url())];
+        let variables = [("DATABASE_READ_URL", read_url)];
         let options =
             ServiceOptions { arguments: &limits, variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(primary.url(), &options);
@@ -78,6 +86,17 @@ impl Site {
             self.look_up_unknown().await;
             assert!(asked.elapsed() < CHANGE_TIMEOUT);
         }
+    }
+
+    /// Looks up charts that are not cached over many connections to the database.
+    async fn look_up_at_once(&mut self) {
+        let mut lookups = JoinSet::new();
+        for _ in 0..12 {
+            self.unknown += 1;
+            let (client, path) = (self.service.client(), format!("/api/charts/{:064}", self.unknown));
+            lookups.spawn(async move { client.get(&path).await.status });
+        }
+        assert!(lookups.join_all().await.iter().all(|status| *status == 200));
     }
 
     /// Removes a chart on the primary.
@@ -224,4 +243,46 @@ async fn feed_continues_after_what_the_standby_lacks() {
     assert!(site.is_used().await, "it is less than two seconds behind");
     let response = client.get(&format!("/api/changes?after={}", last + 1)).await;
     assert_eq!((response.status.as_u16(), site.is_used().await), (200, true));
+}
+
+/// Connections to one name reach two standbys in turn. Whichever lags or fails, changes are in force in time,
+/// and the other one is read.
+#[tokio::test]
+async fn standbys_behind_one_name_replace_each_other() {
+    let primary = PrivatePostgres::start_logging();
+    let [standby, other] = [primary.start_standby(), primary.start_standby()];
+    let name = Proxy::start_alternating(&[standby.url(), other.url()]).await;
+    let mut site = Site::start_with(primary, standby, name.url()).await;
+    for number in [0, 1] {
+        let paused = if number == 0 { site.standby.url() } else { other.url() }.to_owned();
+        TestDatabase::psql_on(&paused, "SELECT pg_wal_replay_pause()");
+        let (cached, uncached) = (site.hashes[2 * number].clone(), site.hashes[2 * number + 1].clone());
+        assert_eq!(site.lookup(&cached).await, "known");
+        for hash in [&cached, &uncached] {
+            site.remove(hash);
+        }
+        let removed = Instant::now();
+        for hash in [&cached, &uncached] {
+            let left = CHANGE_TIMEOUT.saturating_sub(removed.elapsed());
+            within(left, async || (site.lookup(hash).await == "unknown").then_some(())).await;
+        }
+        // A standby may be read for two seconds after it was last current.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        site.wait_for_use(true).await;
+        site.look_up_at_once().await;
+        assert!(site.is_used().await, "the other one is current");
+        TestDatabase::psql_on(&paused, "SELECT pg_wal_replay_resume()");
+        for hash in [&cached, &uncached] {
+            assert_eq!(site.lookup(hash).await, "unknown");
+        }
+    }
+    for number in [0, 1] {
+        let killed = if number == 0 { &site.standby } else { &other };
+        killed.kill();
+        site.look_up_at_once().await;
+        site.look_up_for(Duration::from_secs(2)).await;
+        site.wait_for_use(true).await;
+        let killed = if number == 0 { &site.standby } else { &other };
+        killed.restart();
+    }
 }

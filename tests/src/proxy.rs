@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, split};
@@ -19,7 +19,9 @@ use crate::fixed_address;
 pub struct Proxy {
     url: String,
     address: SocketAddr,
-    target: String,
+    /// Connections reach them in turn.
+    targets: Arc<[String]>,
+    connections: Arc<AtomicUsize>,
     delay: Duration,
     silenced: watch::Sender<u32>,
     messages: Arc<AtomicU64>,
@@ -29,13 +31,27 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy in front of the server of a database, `postgres://user@host:port/database`.
     pub async fn start(database_url: &str) -> Self {
-        Self::start_with_delay(database_url, Duration::ZERO).await
+        Self::start_with(&[database_url], Duration::ZERO).await
+    }
+
+    /// Starts a proxy whose connections reach the servers of these databases in turn.
+    pub async fn start_alternating(database_urls: &[&str]) -> Self {
+        Self::start_with(database_urls, Duration::ZERO).await
     }
 
     /// Starts a proxy that passes on what a client sends after this time only.
     pub async fn start_with_delay(database_url: &str, delay: Duration) -> Self {
-        let (credentials, rest) = database_url.rsplit_once('@').expect("a URL with a user");
-        let (target, name) = rest.split_once('/').expect("a URL with a database");
+        Self::start_with(&[database_url], delay).await
+    }
+
+    async fn start_with(database_urls: &[&str], delay: Duration) -> Self {
+        let parts = |url: &str| {
+            let (credentials, rest) = url.rsplit_once('@').expect("a URL with a user");
+            let (target, name) = rest.split_once('/').expect("a URL with a database");
+            [credentials, target, name].map(str::to_owned)
+        };
+        let [credentials, _, name] = parts(database_urls[0]);
+        let targets = database_urls.iter().map(|url| parts(url)[1].clone()).collect();
         let address = fixed_address();
         let listener = TcpListener::bind(address).await.expect("a free port");
         let url = format!("{credentials}@{address}/{name}");
@@ -43,7 +59,8 @@ impl Proxy {
         let mut proxy = Self {
             url,
             address,
-            target: target.to_owned(),
+            targets,
+            connections: Arc::default(),
             delay,
             silenced,
             messages: Arc::default(),
@@ -85,7 +102,8 @@ impl Proxy {
 
     fn serve(&mut self, listener: TcpListener) {
         let (stop, mut stopped) = oneshot::channel();
-        let (target, delay) = (self.target.clone(), self.delay);
+        let (targets, delay) = (Arc::clone(&self.targets), self.delay);
+        let accepted_before = Arc::clone(&self.connections);
         let (silenced, messages) = (self.silenced.clone(), Arc::clone(&self.messages));
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
@@ -97,7 +115,9 @@ impl Proxy {
                         let client = InspectReader::new(client, move |bytes: &[u8]| {
                             messages.fetch_add(u64::from(!bytes.is_empty()), Ordering::Relaxed);
                         });
-                        connections.spawn(forward(client, target.clone(), delay, silenced.subscribe()));
+                        let number = accepted_before.fetch_add(1, Ordering::Relaxed);
+                        let target = targets[number % targets.len()].clone();
+                        connections.spawn(forward(client, target, delay, silenced.subscribe()));
                     }
                     _ = &mut stopped => break,
                 }

@@ -63,7 +63,7 @@ impl CatalogueWatch {
             standby: standby.map(|standby| StandbyPoller {
                 standby,
                 primary: PrimaryPolls::default(),
-                is_of_primary: false,
+                of_primary: None,
                 unusable: Some(Unusable::NotPolled),
                 limit: interval,
             }),
@@ -121,8 +121,8 @@ struct StandbyPoller {
     standby: Standby,
     /// The last polls of the primary.
     primary: PrimaryPolls,
-    /// Whether it was a standby of the primary when both were last polled.
-    is_of_primary: bool,
+    /// The server that was a standby of the primary when both were last polled.
+    of_primary: Option<i64>,
     /// Why it is not used, as was logged last.
     unusable: Option<Unusable>,
     /// Timeout of a poll of the standby, after which the primary is polled.
@@ -168,11 +168,15 @@ impl StandbyPoller {
             return None;
         };
         let reached = self.primary.reached_by(&polled);
-        if let Some(reached) = reached {
-            self.standby.record_caught_up(reached.began, polled.server);
-        }
         let has_last = reached.is_some() && reached.as_ref() == self.primary.last();
-        self.standby.set_replaces_primary(self.is_of_primary && has_last);
+        // It may have been promoted since; another server behind its name must not have been.
+        let is_same = self.of_primary == Some(polled.server.server);
+        let is_of_primary = self.of_primary.is_some() && (is_same || polled.is_standby);
+        let may_replace = is_of_primary && has_last;
+        if let Some(reached) = reached {
+            self.standby.record_caught_up(reached.began, polled.server, may_replace);
+        }
+        self.standby.set_replaces_primary(may_replace);
         Some(polled)
     }
 
@@ -211,12 +215,14 @@ impl StandbyPoller {
     ) -> Result<(CataloguePoll, Instant), Unusable> {
         let polled = standby.ok_or(Unusable::Silent)?;
         let lineage = check_lineage(&polled, primary);
-        self.is_of_primary = lineage.is_ok();
+        self.of_primary = lineage.is_ok().then_some(polled.server.server);
         lineage?;
         let reached = self.primary.reached_by(&polled).ok_or(Unusable::Behind)?;
-        self.standby.record_caught_up(reached.began, polled.server);
         // A read that begins now must see what is known.
-        if polled.poll.position.sequence < known || !self.standby.resume() {
+        let has_known = polled.poll.position.sequence >= known;
+        let may_be_read = has_known && Standby::is_recent(reached.began);
+        self.standby.record_caught_up(reached.began, polled.server, may_be_read);
+        if !may_be_read || !self.standby.resume() {
             return Err(Unusable::Behind);
         }
         Ok((reached.applied_to(polled.poll), reached.began))

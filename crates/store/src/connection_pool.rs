@@ -27,6 +27,10 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// The first and the longest pause between attempts to connect while PostgreSQL starts. Each is twice the one
 /// before.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(300)];
+/// Attempts to reach the expected standby behind a name that leads to several, and the pause between them. One
+/// of three standbys is missed by all attempts once in 650 times.
+const STANDBY_ATTEMPTS: u32 = 16;
+const STANDBY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A connection of the pool. It returns to the pool when it is dropped, whatever its state.
 pub(crate) type Pooled = Object<Connector>;
@@ -137,15 +141,25 @@ impl Manager for Connector {
     type Type = PgConnection;
     type Error = sqlx::Error;
 
-    /// Connects. Retries while PostgreSQL is starting, or another server is reached.
+    /// Connects. Retries while PostgreSQL is starting, and a few times if another server is reached.
     async fn create(&self) -> Result<PgConnection, sqlx::Error> {
         let [mut pause, longest] = RECONNECT_PAUSES;
+        let mut other_servers = 0;
         loop {
             match self.connect().await {
-                Err(error) if is_starting_up(&error) || is_unexpected_server(&error) => sleep(pause).await,
+                Err(error) if is_starting_up(&error) => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(longest);
+                }
+                Err(error) if is_unexpected_server(&error) => {
+                    other_servers += 1;
+                    if other_servers == STANDBY_ATTEMPTS {
+                        return Err(sqlx::Error::PoolTimedOut);
+                    }
+                    sleep(STANDBY_PAUSE).await;
+                }
                 result => return result,
             }
-            pause = (pause * 2).min(longest);
         }
     }
 

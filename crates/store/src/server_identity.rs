@@ -34,6 +34,12 @@ pub(crate) struct ExpectedServer(Mutex<Option<ServerPosition>>);
 struct UnexpectedServer;
 
 impl ExpectedServer {
+    /// Whether another server is expected.
+    pub(crate) fn is_other(&self, position: ServerPosition) -> bool {
+        let expected = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.is_some_and(|expected| expected.server != position.server)
+    }
+
     /// Sets the server. Returns whether it was another one before.
     pub(crate) fn set(&self, position: ServerPosition) -> bool {
         let previous = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(position);

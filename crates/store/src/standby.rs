@@ -97,12 +97,26 @@ impl Standby {
         &self.monitoring
     }
 
-    /// Records that it has all changes that a poll of the primary found which began then. It was polled since.
-    pub(crate) fn record_caught_up(&self, began: Instant, polled: ServerPosition) {
+    /// Records that the server which was just polled has all changes that a poll of the primary found which
+    /// began then. If it is another one than before, it takes its place only if it may be read: reads for which
+    /// the former is current must not reach it otherwise.
+    pub(crate) fn record_caught_up(&self, began: Instant, polled: ServerPosition, may_be_read: bool) {
+        if self.expected.is_other(polled) && !may_be_read {
+            return;
+        }
+        let began = self.state.millis(began);
         if self.expected.set(polled) {
             self.requests.health.record_failure();
+            // What another server had says nothing about this one.
+            self.state.caught_up_at.store(began, Ordering::Relaxed);
+        } else {
+            self.state.caught_up_at.fetch_max(began, Ordering::Relaxed);
         }
-        self.state.caught_up_at.fetch_max(self.state.millis(began), Ordering::Relaxed);
+    }
+
+    /// Whether a standby is current that has all changes which a poll of the primary found that began then.
+    pub(crate) fn is_recent(began: Instant) -> bool {
+        began.elapsed() < MAX_LAG
     }
 
     /// Lets reads use it while it is current. Returns whether it is.
@@ -120,10 +134,12 @@ impl Standby {
         }
     }
 
-    /// Keeps all reads from it until it is polled again.
+    /// Keeps all reads from it until it is polled again, over another connection: its name may lead to another
+    /// standby, which is current.
     pub(crate) fn suspend(&self) {
         self.state.current_until.store(0, Ordering::Release);
         self.set_replaces_primary(false);
+        self.monitoring.health.record_failure();
     }
 
     pub(crate) async fn close(&self) {
@@ -152,5 +168,33 @@ impl State {
 
     fn millis(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn standby_is_as_old_as_its_own_poll() {
+        let config = StoreConfig::new("postgres://localhost/none".parse().unwrap());
+        let now = Instant::now();
+        let start = now.checked_sub(2 * MAX_LAG).unwrap();
+        let state = State {
+            start,
+            current_until: AtomicU64::new(0),
+            replaces_until: AtomicU64::new(0),
+            caught_up_at: AtomicU64::new(0),
+        };
+        let standby = Standby { state: Arc::new(state), ..Standby::new(&config, &config) };
+        let server = |server| ServerPosition { server, wal: 10 };
+        standby.record_caught_up(now, server(1), true);
+        assert!(standby.resume());
+        standby.record_caught_up(start, server(1), false);
+        assert!(standby.resume(), "it has what it had");
+        standby.record_caught_up(start, server(2), false);
+        assert!(standby.resume() && standby.expected.is_other(server(2)), "another one that may not be read");
+        standby.record_caught_up(start, server(2), true);
+        assert!(!standby.resume() && standby.expected.is_other(server(1)));
     }
 }

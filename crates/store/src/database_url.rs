@@ -15,6 +15,12 @@ use url::Url;
 pub struct DatabaseUrl(PgConnectOptions);
 
 impl DatabaseUrl {
+    /// The same database on another host, with the same port, user and password.
+    #[must_use]
+    pub fn with_host(&self, host: &str) -> Self {
+        Self(self.0.clone().host(host))
+    }
+
     pub(crate) fn options(&self) -> PgConnectOptions {
         self.0.clone()
     }

@@ -162,6 +162,15 @@ pub(crate) struct StoreArguments {
     )]
     database_read_url_file: Option<DatabaseUrl>,
 
+    /// Host of the standby, instead of `DATABASE_READ_URL`: the rest is as in `DATABASE_URL`.
+    #[arg(
+        long,
+        env = "DATABASE_READ_HOST",
+        value_name = "HOST",
+        conflicts_with_all = ["database_read_url", "database_read_url_file"]
+    )]
+    database_read_host: Option<String>,
+
     /// Maximum connections to PostgreSQL for requests, and to the standby. Two more to each server are for
     /// readiness checks and for following changes.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
@@ -176,7 +185,7 @@ impl StoreArguments {
         let max_connections = self.database_max_connections.get();
         let store = Store::new(&StoreConfig { max_connections, ..StoreConfig::new(url.clone()) });
         Ok(match self.standby() {
-            Some(standby) => store.with_standby(standby.clone()),
+            Some(standby) => store.with_standby(standby),
             None => store,
         })
     }
@@ -188,8 +197,9 @@ impl StoreArguments {
         self.database_max_connections.saturating_mul(servers)
     }
 
-    fn standby(&self) -> Option<&DatabaseUrl> {
-        self.database_read_url.as_ref().or(self.database_read_url_file.as_ref())
+    fn standby(&self) -> Option<DatabaseUrl> {
+        let url = self.database_read_url.as_ref().or(self.database_read_url_file.as_ref());
+        url.cloned().or_else(|| Some(self.database.url()?.with_host(self.database_read_host.as_deref()?)))
     }
 }
 
@@ -305,6 +315,15 @@ mod tests {
                 assert!(argument.get_env().is_some(), "{name} has no variable");
             }
         }
+    }
+
+    #[test]
+    fn standby_has_a_url_or_a_host() {
+        let standby =
+            |argument| serve(&[argument]).map(|arguments| format!("{:?}", arguments.store.standby()));
+        let expected = |host| Ok(format!("Some(DatabaseUrl({host}:5432/charts))"));
+        assert_eq!(standby("--database-read-url=postgres://other.example/charts"), expected("other.example"));
+        assert_eq!(standby("--database-read-host=standbys.example"), expected("standbys.example"));
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub(super) const INVARIANTS: &[(&str, Check)] = &[
     ("PostgreSQL has enough connections", postgresql_has_enough_connections),
     ("sizes are those of capacity.md", sizes_follow_from_the_cores),
     ("commits survive a failover", commits_survive_a_failover),
+    ("replicas read from the standbys", replicas_read_from_the_standbys),
     ("cron jobs run as documented", cron_jobs_run_as_documented),
 ];
 
@@ -376,6 +377,20 @@ fn commits_survive_a_failover(objects: &Objects) -> Vec<String> {
         ("backup", backup.is_some()),
     ];
     checks.iter().filter(|(_, holds)| !holds).map(|(what, _)| (*what).to_owned()).collect()
+}
+
+/// Through the service of CloudNativePG for all standbys of a cluster, if there are any.
+fn replicas_read_from_the_standbys(objects: &Objects) -> Vec<String> {
+    let Some(cluster) = objects.find("Cluster", "postgres") else { return vec!["no cluster".to_owned()] };
+    let expected = (cluster["spec"]["instances"] != 1).then(|| format!("{}-ro", name(cluster)));
+    let mut violations = Vec::new();
+    for workload in objects.replicas() {
+        let variables = objects.variables(workload.containers()[0]);
+        if variables.get("DATABASE_READ_HOST").map(ToString::to_string) != expected {
+            violations.push(workload.title());
+        }
+    }
+    violations
 }
 
 fn cron_jobs_run_as_documented(objects: &Objects) -> Vec<String> {

@@ -112,6 +112,7 @@ const CHANGES_WITH_STANDBYS: &[(&str, &str, &str, &str)] = &[
         "90",
     ),
     ("Deployment", "lookup", "/spec/replicas", "2"),
+    ("ConfigMap", "chart-index-", "/data/DATABASE_READ_HOST", "\"postgres-rw\""),
 ];
 
 /// A change of one object.

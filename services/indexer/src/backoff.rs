@@ -18,6 +18,8 @@ const STORE_CALL: ExponentialBuilder = exponential(Duration::from_millis(100), D
 
 /// Restarts of `follow` for a node that failed.
 pub(crate) const NODE_RESTART: ExponentialBuilder = exponential(MIN_RESTART_PAUSE, Duration::from_secs(30));
+/// Repetitions of purges that failed: until they succeed, removed charts stay downloadable.
+pub(crate) const PURGE: ExponentialBuilder = exponential(MIN_RESTART_PAUSE, Duration::from_secs(2));
 /// The shortest of these pauses.
 pub(crate) const MIN_RESTART_PAUSE: Duration = Duration::from_secs(1);
 

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chart_index_tests::{
-    ChartSpec, Client, Library, Proxy, Response, Service, ServiceOptions, TestDatabase, TestRedis, indexer,
-    indexer_command, within,
+    ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, Service, ServiceOptions, TestDatabase,
+    TestRedis, indexer, indexer_command, within,
 };
 use tokio::task::JoinSet;
 
@@ -34,9 +34,10 @@ const CLIENTS: u64 = 8;
 /// A replica with a catalogue, Varnish in front of it, and `chart-indexer follow`, which purges through a
 /// proxy.
 struct Site {
-    database: TestDatabase,
+    _database: Option<TestDatabase>,
+    database_url: String,
     _redis: TestRedis,
-    _service: Service,
+    service: Service,
     varnish: Varnish,
     edge: Client,
     /// Between `follow` and Varnish.
@@ -48,37 +49,61 @@ struct Site {
 impl Site {
     /// A site with charts, each in a chartset of its own.
     async fn start(charts: u32) -> Self {
-        let (database, redis, library) = (TestDatabase::create().await, TestRedis::create(), Library::new());
+        let database = TestDatabase::create().await;
+        let url = database.url().to_owned();
+        Self::start_on(Some(database), url, "", charts).await
+    }
+
+    /// The same over this database, and a standby if this URL is not empty.
+    async fn start_on(
+        database: Option<TestDatabase>,
+        database_url: String,
+        standby_url: &str,
+        charts: u32,
+    ) -> Self {
+        let (redis, library) = (TestRedis::create(), Library::new());
         let write = |number| library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
         let hashes = (1..=charts).map(|number| write(number).note_hash()).collect();
         for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
-            indexer(database.url(), arguments).succeeded();
+            indexer(&database_url, arguments).succeeded();
         }
         let variables = [
             ("REDIS_URL", redis.url()),
+            ("DATABASE_READ_URL", standby_url),
             ("CDN_MAX_AGE_SECONDS", "2592000"),
             ("RATE_LIMIT_LOOKUP", "1000000"),
             ("RATE_LIMIT_ROX", "1000000"),
             ("RATE_LIMIT_LIST", "1000000"),
         ];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-        let service = Service::start_with(database.url(), &options);
+        let service = Service::start_with(&database_url, &options);
         let varnish = Varnish::start(service.address()).await;
         let purges = Proxy::start(&format!("http://@{}/purge", varnish.address)).await;
-        let follow = indexer_command(database.url(), &["follow"])
+        let follow = indexer_command(&database_url, &["follow"])
             .env("PURGE_URL", purges.url().replace('@', ""))
             .stdout(Stdio::null())
             .spawn()
             .expect("chart-indexer starts");
         // It purges what has changed since.
-        let has_position = async || (database.psql("SELECT count(*) FROM cdn_purges") == "1").then_some(());
+        let positions = || TestDatabase::psql_on(&database_url, "SELECT count(*) FROM cdn_purges");
+        let has_position = async || (positions() == "1").then_some(());
         within(TIMEOUT, has_position).await;
         let edge = Client::new(varnish.address);
-        Self { database, _redis: redis, _service: service, varnish, edge, purges, follow, hashes }
+        Self {
+            _database: database,
+            database_url,
+            _redis: redis,
+            service,
+            varnish,
+            edge,
+            purges,
+            follow,
+            hashes,
+        }
     }
 
     fn remove(&self, number: usize) {
-        indexer(self.database.url(), &["remove", "chart", &self.hashes[number]]).succeeded();
+        indexer(&self.database_url, &["remove", "chart", &self.hashes[number]]).succeeded();
     }
 
     /// Whether the edge has the chart in none of its responses.
@@ -88,6 +113,12 @@ impl Site {
         let rox = self.edge.get(&format!("/api/charts/{hash}/rox")).await.status;
         let list = self.edge.get(&format!("/api/chartsets?set={}", number + 1)).await.json();
         lookup["status"] == "unknown" && rox == 404 && list["total"] == 0
+    }
+
+    async fn reads_standby(&self) -> bool {
+        let metrics = self.service.private_client().get("/metrics").await.body;
+        let metrics = String::from_utf8(metrics).expect("UTF-8");
+        metrics.lines().any(|line| line == "chart_index_postgresql_standby_in_use 1")
     }
 
     /// Requests the charts until the edge has the lookups of all of them.
@@ -126,7 +157,7 @@ async fn edge_keeps_what_is_current_and_hides_its_headers() {
     }
     // Only the tags of what has changed are purged: those of the second chart and of its chartset.
     site.fill().await;
-    indexer(site.database.url(), &["remove", "chart", &site.hashes[1]]).succeeded();
+    indexer(&site.database_url, &["remove", "chart", &site.hashes[1]]).succeeded();
     within(REMOVED_WITHIN, async || site.is_removed(1).await.then_some(())).await;
     tokio::time::sleep(PURGED_AFTER).await;
     for number in [0, 2] {
@@ -136,7 +167,7 @@ async fn edge_keeps_what_is_current_and_hides_its_headers() {
         }
     }
     // The entry is added again, and the lookup that says `unknown` is purged.
-    indexer(site.database.url(), &["restore", "chart", &site.hashes[1]]).succeeded();
+    indexer(&site.database_url, &["restore", "chart", &site.hashes[1]]).succeeded();
     within(TIMEOUT, async || (!site.is_removed(1).await).then_some(())).await;
 }
 
@@ -161,12 +192,29 @@ async fn purges_that_fail_are_repeated() {
     let _ = site.follow.kill();
     let _ = site.follow.wait();
     site.purges.listen().await;
-    site.follow = indexer_command(site.database.url(), &["follow"])
+    site.follow = indexer_command(&site.database_url, &["follow"])
         .env("PURGE_URL", site.purges.url().replace('@', ""))
         .stdout(Stdio::null())
         .spawn()
         .expect("chart-indexer starts");
     within(TIMEOUT, async || site.is_removed(2).await.then_some(())).await;
+}
+
+/// A replica may read a standby for two seconds that does not replay a removal.
+#[tokio::test]
+async fn removals_are_in_force_at_the_edge_beside_a_paused_standby() {
+    const REMOVALS: u32 = 8;
+    let primary = PrivatePostgres::start();
+    let standby = primary.start_standby();
+    let site = Site::start_on(None, primary.url().to_owned(), standby.url(), REMOVALS).await;
+    site.fill().await;
+    for number in 0..REMOVALS as usize {
+        within(TIMEOUT, async || site.reads_standby().await.then_some(())).await;
+        TestDatabase::psql_on(standby.url(), "SELECT pg_wal_replay_pause()");
+        site.remove(number);
+        within(REMOVED_WITHIN, async || site.is_removed(number).await.then_some(())).await;
+        TestDatabase::psql_on(standby.url(), "SELECT pg_wal_replay_resume()");
+    }
 }
 
 #[tokio::test]

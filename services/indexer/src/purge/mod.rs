@@ -21,16 +21,17 @@ use opentelemetry::metrics::Counter;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::backoff::{NODE_RESTART, Pauses};
+use crate::backoff::{PURGE, Pauses};
 use crate::metrics::BacklogGauges;
 
 pub(crate) use self::purger::{PurgeArguments, Purger};
 
 /// When tags are purged again after the first time. A replica learns of a change when it next polls, within
-/// about a second; one whose polls fail does not show responses to be current after three seconds.
-const REPEATS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(6)];
+/// about a second, or within three if it reads a standby that lags; one whose polls fail does not show
+/// responses to be current after three seconds.
+const REPEATS: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(6)];
 /// Maximum time between two reads of the change feed.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// The tag of every response.
 const ALL: &str = "all";
@@ -50,7 +51,7 @@ pub(crate) async fn follow(store: Store, purger: Purger, mut numbers: watch::Rec
             .build(),
         waiting_since: None,
     };
-    let mut pauses = Pauses::new(NODE_RESTART);
+    let mut pauses = Pauses::new(PURGE);
     loop {
         let Err(error) = follower.follow_until_error(&mut numbers, &mut pauses).await;
         let _ = writeln!(std::io::stderr(), "purge: {error:#}");

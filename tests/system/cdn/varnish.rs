@@ -1,10 +1,11 @@
-//! A Varnish with the configuration of docs/operations/cdn.md.
+//! A Varnish in front of a replica.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use chart_index_tests::{Client, fixed_address, within, workspace_root};
+use chart_index_system_tests::varnish;
+use chart_index_tests::{Client, fixed_address, within};
 use reqwest::Method;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,24 +20,12 @@ pub(crate) struct Varnish {
 impl Varnish {
     /// Starts Varnish in front of a replica.
     pub(crate) async fn start(replica: SocketAddr) -> Self {
-        let page = std::fs::read_to_string(workspace_root().join("docs/operations/cdn.md")).expect("a page");
-        let example =
-            page.split("```vcl\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
-        let port = "    .port = \"8080\";";
-        assert!(example.contains(port), "{example}");
-        let configuration = example.replace(port, &format!("    .port = \"{}\";", replica.port()));
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("cdn.vcl"), configuration).expect("a configuration");
         let address = fixed_address();
-        let mut child = Command::new("varnishd")
-            .args(["-F", "-j", "none", "-s", "malloc,1g", "-p", "nuke_limit=1000"])
-            .arg("-a")
-            .arg(address.to_string())
-            .arg("-f")
-            .arg(folder.path().join("cdn.vcl"))
-            .arg("-n")
-            .arg(folder.path().join("varnish"))
-            .env("PATH", program_path())
+        let configuration = varnish::configuration("127.0.0.1", replica.port(), "\"127.0.0.1\"");
+        let words = varnish::command(&configuration, address, folder.path());
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -52,25 +41,15 @@ impl Varnish {
 
     /// The values of these counters, such as `MAIN.cache_hit`.
     pub(crate) fn counters<const COUNT: usize>(&self, names: [&str; COUNT]) -> [u64; COUNT] {
-        let output = Command::new("varnishstat")
-            .arg("-n")
-            .arg(self.folder.path().join("varnish"))
-            .arg("-1")
-            .env("PATH", program_path())
-            .output()
-            .expect("varnishstat starts");
-        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let mut command = Command::new(varnish::program("varnishstat"));
+        let output = command.arg("-n").arg(self.folder.path().join("varnish")).arg("-1").output();
+        let text = String::from_utf8(output.expect("varnishstat starts").stdout).expect("UTF-8");
         names.map(|name| {
             let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
             let value = line.and_then(|line| line.split_whitespace().nth(1)).expect("a counter");
             value.parse().expect("a number")
         })
     }
-}
-
-/// Servers are on the PATH of root only.
-fn program_path() -> String {
-    format!("{}:/usr/sbin", std::env::var("PATH").expect("a PATH"))
 }
 
 impl Drop for Varnish {

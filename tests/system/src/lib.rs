@@ -1,5 +1,5 @@
-//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, a Docker
-//! engine for the services of docker-compose.yml, and load at a fixed rate.
+//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, Varnish, a
+//! Docker engine for the services of docker-compose.yml, and load at a fixed rate.
 //!
 //! Every process that is started here is ended by the `Drop` of its value.
 #![expect(
@@ -17,6 +17,7 @@ mod haproxy;
 pub mod network;
 mod open_loop;
 mod prometheus;
+pub mod varnish;
 
 pub use base::Base;
 pub use compose::{ComposeProject, Connection};

@@ -27,7 +27,7 @@ test-full: ## Run the long forms of the tests, with release builds: hours
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test recovery -- --ignored --show-output long_
 
 history: ## Check random histories of operations and faults over the whole system (options: HISTORY)
-	@scripts/servers install postgres redis haproxy ip faketime
+	@scripts/servers install postgres redis haproxy varnish ip faketime
 	cargo build --locked --workspace --bins
 	"$(or $(CARGO_TARGET_DIR),target)/debug/history" $(HISTORY)
 

@@ -1,5 +1,5 @@
-//! The clients of a history: random requests to the replicas and through HAProxy, page walks, clients that
-//! exceed their limit, and what they received.
+//! The clients of a history: random requests to the replicas, through HAProxy and the edge, page walks, clients
+//! that exceed their limit, and what they received.
 
 mod limited;
 mod observed;
@@ -18,11 +18,12 @@ use crate::names::{self, Names};
 pub(crate) use self::limited::LimitedRequest;
 pub(crate) use self::observed::Observation;
 
-/// Index of a replica, or HAProxy.
+/// Index of a replica, HAProxy, or the edge in front of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     Replica(usize),
     Haproxy,
+    Edge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,8 +113,9 @@ pub(crate) struct Clients {
     replicas: Vec<Client>,
     /// Of the private listeners of the replicas.
     admin: Vec<Client>,
-    /// Each has an address of its own.
+    /// Of HAProxy and of the edge. Each has an address of its own.
     proxied: Vec<Client>,
+    edge: Vec<Client>,
     recorded: Mutex<Recorded>,
     stopped: AtomicBool,
 }
@@ -122,7 +124,7 @@ pub(crate) struct Clients {
 pub(crate) const WITH_REDIS: [usize; 2] = [0, 1];
 /// Concurrent readers.
 const READERS: u64 = 6;
-/// Clients of HAProxy.
+/// Clients of HAProxy, and of the edge.
 const PROXIED_CLIENTS: u32 = 32;
 /// Longer than any deadline of the service or of HAProxy: a request that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -226,16 +228,20 @@ impl Clients {
         names: Arc<Names>,
         replicas: &[SocketAddr],
         haproxy: SocketAddr,
+        edge: SocketAddr,
     ) -> Arc<Self> {
-        let first = Ipv4Addr::new(198, 18, 0, 1).to_bits();
-        let proxied = (0..PROXIED_CLIENTS)
-            .map(|number| Client::with_local_address(haproxy, Ipv4Addr::from_bits(first + number)));
+        let clients = |network, address| -> Vec<Client> {
+            let first = Ipv4Addr::new(198, 18, network, 1).to_bits();
+            let addresses = (0..PROXIED_CLIENTS).map(|number| Ipv4Addr::from_bits(first + number));
+            addresses.map(|local| Client::with_local_address(address, local)).collect()
+        };
         Arc::new(Self {
             start,
             names,
             replicas: replicas.iter().map(|address| Client::new(*address)).collect(),
             admin: replicas.iter().map(|address| Client::new((address.ip(), 9090).into())).collect(),
-            proxied: proxied.collect(),
+            proxied: clients(0, haproxy),
+            edge: clients(1, edge),
             recorded: Mutex::default(),
             stopped: AtomicBool::new(false),
         })
@@ -270,8 +276,9 @@ impl Clients {
     async fn read(self: Arc<Self>, mut random: Random) {
         while !self.is_stopped() {
             let request = Request::random(&mut random);
-            let target = match random.below(5) {
+            let target = match random.below(6) {
                 replica @ 0..=2 => Target::Replica(replica as usize),
+                3 => Target::Edge,
                 _ => Target::Haproxy,
             };
             let redirect = self.send(target, request, &mut random).await;
@@ -320,6 +327,7 @@ impl Clients {
         let client = match target {
             Target::Replica(replica) => &self.replicas[replica],
             Target::Haproxy => random.pick(&self.proxied),
+            Target::Edge => random.pick(&self.edge),
         };
         let address = format!("10.{}.{}.1", random.below(16), random.below(256));
         let headers = [("x-forwarded-for", address.as_str()), ("content-type", "application/json")];

@@ -1,4 +1,5 @@
-//! What must hold once all faults have ended: replicas, mirrors, search nodes and an imported export agree.
+//! What must hold once all faults have ended: replicas, the edge, mirrors, search nodes and an imported export
+//! agree.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,10 +15,12 @@ use crate::checks::MAX_AGE;
 use crate::history::World;
 use crate::mirror::{self, content};
 use crate::model::{Appearance, SETS};
-use crate::system::{FOLLOW, MIRROR_DATABASE, REPLICAS, WRITERS, database_url, http_status};
+use crate::system::{EDGE, FOLLOW, MIRROR_DATABASE, REPLICAS, WRITERS, database_url, http_status};
 
 /// Until then the replicas must have noticed that all servers are available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same of the edge: what it received from a replica that did not reach PostgreSQL stays for a minute.
+const EDGE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Until then the mirror must have all changes: it may wait for the rate limit of ROX files.
 const MIRROR_TIMEOUT: Duration = Duration::from_mins(3);
 /// Until then the search nodes must have all changes.
@@ -30,19 +33,20 @@ pub(crate) struct Ending {
     pub(crate) violations: Vec<String>,
     /// The records of an export at the end.
     pub(crate) exported: BTreeMap<String, Value>,
-    /// The time that the slowest replica needed to agree with the model.
+    /// The time that the slowest server needed to agree with the model.
     pub(crate) recovery: Duration,
 }
 
 /// Compares everything that should be equal now.
-pub(crate) async fn finish(world: &World, replicas: &[SocketAddr]) -> Ending {
+pub(crate) async fn finish(world: &World, replicas: &[SocketAddr], edge: SocketAddr) -> Ending {
     let mut ending = Ending::default();
-    for (replica, address) in REPLICAS.iter().zip(replicas) {
+    let servers = REPLICAS.into_iter().zip(replicas.iter().copied().zip(std::iter::repeat(RECOVERY_TIMEOUT)));
+    for (server, (address, timeout)) in servers.chain([(EDGE, (edge, EDGE_TIMEOUT))]) {
         let start = Instant::now();
         loop {
-            let Err(difference) = compare_with_model(world, &Client::new(*address)).await else { break };
-            if start.elapsed() > RECOVERY_TIMEOUT {
-                ending.violations.push(format!("{replica} after {RECOVERY_TIMEOUT:?}: {difference}"));
+            let Err(difference) = compare_with_model(world, &Client::new(address)).await else { break };
+            if start.elapsed() > timeout {
+                ending.violations.push(format!("{server} after {timeout:?}: {difference}"));
                 break;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -19,7 +19,7 @@ use crate::model::{Chart, Model, Moment, SETS, States, UNTOUCHED_CHARTS, UNTOUCH
 use crate::names::{self, Names, source_id};
 use crate::operator::{FaultEvent, Operator};
 use crate::plan::{self, Action, Actor, Disturbance, OPERATORS, Step};
-use crate::system::{REPLICAS, System, WRITERS};
+use crate::system::{EDGE, REPLICAS, System, WRITERS};
 use crate::writers::{CommandEvent, Export, Filter, Writer};
 
 /// Time after the last step in which clients go on.
@@ -138,7 +138,7 @@ pub(crate) fn run(options: &Options, steps: &[Step]) -> History {
 async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     let names = Arc::new(Names::new(&chartset_ids(&system)));
     let replicas = REPLICAS.map(|replica| system.socket_address(replica, 8080));
-    let haproxy = system.socket_address("haproxy", 8080);
+    let [haproxy, edge] = ["haproxy", EDGE].map(|service| system.socket_address(service, 8080));
     let start = Instant::now();
     let world = Arc::new(World {
         start,
@@ -160,7 +160,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     });
     // All responses show what no command will touch.
     tokio::time::sleep(MAX_AGE).await;
-    let clients = Clients::new(start, Arc::clone(&names), &replicas, haproxy);
+    let clients = Clients::new(start, Arc::clone(&names), &replicas, haproxy, edge);
     let tasks = clients.spawn(options.seed);
     let mirror_stopped = Arc::new(AtomicBool::new(false));
     let mirror = tokio::spawn(mirror::follow(
@@ -181,7 +181,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
         }
     });
     let repaired = world.now();
-    let ending = ending::finish(&world, &replicas).await;
+    let ending = ending::finish(&world, &replicas, edge).await;
     clients.stop();
     for task in tasks {
         task.await.expect("a client does not panic");

@@ -10,12 +10,14 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{FOLLOW, MIRROR, REPLICAS, WRITERS, database_url, standby_url};
+use crate::system::{EDGE, FOLLOW, MIRROR, REPLICAS, WRITERS, database_url, standby_url};
 
 /// Maximum time for a standby to connect and to receive what it lacks.
 const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Within this time the writers commit a change.
 const COMMIT_TIME: Duration = Duration::from_secs(2);
+/// A slow connection loses everything for this time, then nothing.
+const LOSS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A fault, from its beginning until everything that it affected works again.
 #[derive(Debug, Clone)]
@@ -43,8 +45,14 @@ pub(crate) enum Scope {
     /// A replica does not reach PostgreSQL.
     ReplicaPostgres(usize),
     ReplicaRedis(usize),
-    /// Search nodes, or what they follow.
+    /// Search nodes, or their connections.
     Search,
+    /// `follow`, or what it follows: the updates of search nodes and the purges of the edge.
+    Follow,
+    /// The connection of `follow` to the edge.
+    Purges,
+    /// The edge, or its connection to HAProxy.
+    Edge,
     /// What affects no response: a writer does not reach PostgreSQL or a search node, a transaction is open, a
     /// standby fails.
     Nothing,
@@ -111,6 +119,7 @@ impl Operator {
                 self.wait(*duration);
                 let _ = run("pg_wal_replay_resume");
             }
+            Fault::SlowPurges(duration) => self.slow_down(FOLLOW, EDGE, *duration),
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -124,6 +133,15 @@ impl Operator {
     /// Waits, until the history ends at most.
     fn wait(&self, duration: Duration) {
         self.world.pause(duration);
+    }
+
+    fn slow_down(&self, first: &str, second: &str, duration: Duration) {
+        let start = Instant::now();
+        while start.elapsed() < duration && self.world.pause(LOSS_INTERVAL) {
+            self.world.system().set_separated(first, second, true);
+            self.wait(LOSS_INTERVAL);
+            self.world.system().set_separated(first, second, false);
+        }
     }
 
     fn promote(&self, lag: Duration) {
@@ -240,7 +258,9 @@ fn scope(fault: &Fault) -> Scope {
     match *fault {
         Fault::PromotePostgres(_) | Fault::RestorePostgres(_) => Scope::Reset,
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
-        Fault::RestoreNode(..) | Fault::BlockNumbering(_) => Scope::Search,
+        Fault::RestoreNode(..) => Scope::Search,
+        Fault::BlockNumbering(_) => Scope::Follow,
+        Fault::SlowPurges(_) => Scope::Purges,
         Fault::OpenTransaction(_) | Fault::PauseReplay(_) => Scope::Nothing,
         Fault::Kill(name, _) | Fault::Freeze(name, _) => scope_of_process(name),
         Fault::Separate(first, second, _) => scope_of_link(first, second),
@@ -256,6 +276,8 @@ fn scope_of_process(name: &str) -> Scope {
         ("postgres", _) => Scope::Postgres,
         ("redis", _) => Scope::Redis,
         ("haproxy", _) => Scope::Haproxy,
+        (EDGE, _) => Scope::Edge,
+        (FOLLOW, _) => Scope::Follow,
         ("postgres-standby" | "redis-standby" | MIRROR, _) => Scope::Nothing,
         (_, Some(replica)) => Scope::Replica(replica),
         _ => Scope::Search,
@@ -268,7 +290,12 @@ fn scope_of_link(first: &str, second: &str) -> Scope {
         (Some(replica), "redis") => Scope::ReplicaRedis(replica),
         (Some(_), "postgres-standby") => Scope::Nothing,
         (Some(_), _) => Scope::Search,
-        _ if first == FOLLOW => Scope::Search,
+        _ if first == FOLLOW => match second {
+            EDGE => Scope::Purges,
+            "postgres" => Scope::Follow,
+            _ => Scope::Search,
+        },
+        _ if first == EDGE => Scope::Edge,
         _ if first == "haproxy" => Scope::Haproxy,
         _ => Scope::Nothing,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chart_index_tests::Random;
 
 use crate::model::{Chart, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
-use crate::system::{FOLLOW, MIRROR, NODES, REPLICAS, WRITERS};
+use crate::system::{EDGE, FOLLOW, MIRROR, NODES, REPLICAS, WRITERS};
 
 /// Those who inject faults.
 pub(crate) const OPERATORS: usize = 2;
@@ -83,6 +83,8 @@ pub(crate) enum Fault {
     RestorePostgres(Duration),
     /// The standby receives changes and does not show them.
     PauseReplay(Duration),
+    /// Half of the packets between `follow` and the edge are lost.
+    SlowPurges(Duration),
     FlushRedis,
     FailOverRedis,
     /// The node gets the data that it had this long before.
@@ -104,6 +106,7 @@ impl Fault {
                 [&["postgres", "postgres-standby", FOLLOW], &NODES[..]].concat()
             }
             Self::PauseReplay(_) => vec!["postgres-standby"],
+            Self::SlowPurges(_) => vec![FOLLOW, EDGE],
             Self::FlushRedis => vec!["redis"],
             Self::FailOverRedis => vec!["redis", "redis-standby"],
             Self::OpenTransaction(_) | Self::BlockNumbering(_) => vec!["postgres"],
@@ -220,7 +223,7 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
     let earlier = milliseconds(random, 2000, 8000);
     let node = one_of(random, &NODES);
-    match random.below(if has_meilisearch { 27 } else { 26 }) {
+    match random.below(if has_meilisearch { 28 } else { 27 }) {
         0..=4 => Fault::Kill(process(random, has_meilisearch), duration),
         5..=9 => Fault::Freeze(process(random, has_meilisearch), duration),
         10..=16 => {
@@ -234,13 +237,14 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         21 if random.one_in(3) => Fault::OpenTransaction(Duration::from_mins(1)),
         21 | 22 => Fault::BlockNumbering(milliseconds(random, 8000, 12_000)),
         23..=25 => Fault::PauseReplay(duration),
+        26 => Fault::SlowPurges(duration),
         _ => Fault::RestoreNode(node, earlier),
     }
 }
 
 /// A process that is killed or frozen. Most faults are of the servers that all replicas need.
 fn process(random: &mut Random, has_meilisearch: bool) -> &'static str {
-    match random.below(if has_meilisearch { 14 } else { 13 }) {
+    match random.below(if has_meilisearch { 16 } else { 15 }) {
         0..=3 => "postgres",
         4 | 5 => "redis",
         6 | 7 => one_of(random, &REPLICAS),
@@ -248,6 +252,7 @@ fn process(random: &mut Random, has_meilisearch: bool) -> &'static str {
         9 => "haproxy",
         10 | 11 => "postgres-standby",
         12 => "redis-standby",
+        13 | 14 => EDGE,
         _ => one_of(random, &NODES),
     }
 }
@@ -261,13 +266,15 @@ fn one_of(random: &mut Random, names: &[&'static str]) -> &'static str {
 fn link(random: &mut Random, has_meilisearch: bool) -> (&'static str, &'static str) {
     let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| one_of(random, names));
     let server = if has_meilisearch && random.one_in(2) { node } else { "postgres" };
-    match random.below(12) {
+    match random.below(14) {
         0..=2 => (replica, server),
         3 | 4 => (one_of(random, &REPLICAS[..2]), "redis"),
         5 | 6 => (writer, server),
         7 => (FOLLOW, server),
         8 => ("haproxy", replica),
         9 => (replica, "postgres-standby"),
+        10 => (FOLLOW, EDGE),
+        11 => (EDGE, "haproxy"),
         _ => *random.pick(&[("postgres", "postgres-standby"), ("redis", "redis-standby")]),
     }
 }

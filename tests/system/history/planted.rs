@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 17] = [
+const FAULTS: [PlantedFault; 18] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -148,6 +148,13 @@ const FAULTS: [PlantedFault; 17] = [
         "crates/store/src/standby.rs",
         "const MAX_LAG: Duration = Duration::from_secs(2);",
         "const MAX_LAG: Duration = Duration::from_secs(3600);",
+    ),
+    fault(
+        "purges name no tag",
+        Check::Removal,
+        "services/indexer/src/purge/purger.rs",
+        ".header(\"surrogate-key\", tags.join(\" \"))",
+        ".header(\"surrogate-key\", tags.len().to_string())",
     ),
     PlantedFault {
         needs_meilisearch: true,

@@ -22,6 +22,8 @@ pub(crate) const WRITERS: [&str; 2] = ["writer-1", "writer-2"];
 pub(crate) const NODES: [&str; 2] = ["meilisearch-1", "meilisearch-2"];
 /// `chart-indexer follow`.
 pub(crate) const FOLLOW: &str = "follow";
+/// Varnish in front of HAProxy, which `follow` purges.
+pub(crate) const EDGE: &str = "edge";
 /// `chart-indexer mirror`.
 pub(crate) const MIRROR: &str = "mirror";
 /// The database that it fills.
@@ -121,6 +123,7 @@ impl System {
             name if REPLICAS.contains(&name) => 9090,
             name if NODES.contains(&name) => 7700,
             name if REDIS.contains(&name) => 6379,
+            EDGE => 8080,
             "haproxy" => 8404,
             _ => return,
         };
@@ -319,8 +322,12 @@ impl System {
 
 fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
     let search = NODES.iter().filter(|_| has_meilisearch);
-    let services =
-        REPLICAS.iter().chain(&WRITERS).chain(&POSTGRES).chain(&REDIS).chain(&["haproxy", FOLLOW, MIRROR]);
+    let services = REPLICAS
+        .iter()
+        .chain(&WRITERS)
+        .chain(&POSTGRES)
+        .chain(&REDIS)
+        .chain(&["haproxy", EDGE, FOLLOW, MIRROR]);
     let networks = |service: &&str| ((*service).to_owned(), vec!["all".to_owned()]);
     let subnets = [("all".to_owned(), Some(SUBNET.to_owned()))].into();
     let services = services.chain(search).map(networks).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{MAX_AGE, describe, has_first_file};
-use crate::clients::{Request, Walk};
+use crate::clients::{Request, Target, Walk};
 use crate::history::History;
 use crate::lists;
 use crate::mirror::MirrorState;
@@ -14,8 +14,9 @@ use crate::writers::{Export, Filter};
 
 pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
     let has_resets = history.log.faults.iter().any(|fault| fault.scope == Scope::Reset);
-    // By request, and for a ROX file whether it is the first one.
-    let mut files: BTreeMap<(&Request, bool), (&[u8], &str)> = BTreeMap::new();
+    // By request, and for a ROX file whether it is the first one. The edge expands compressed files, and leaves
+    // the tag of the compressed form.
+    let (mut bodies, mut tags) = (BTreeMap::new(), BTreeMap::new());
     let mut violations = Vec::new();
     for exchange in &history.recorded.exchanges {
         let Ok(response) = &exchange.response else { continue };
@@ -30,10 +31,13 @@ pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
         if response.status != 200 || may_be_lost {
             continue;
         }
-        let file = (response.body.as_slice(), response.header("etag"));
+        let (body, tag) = (response.body.as_slice(), response.header("etag"));
         let is_first =
             matches!(exchange.request, Request::Rox(chart) if has_first_file(history, chart, response));
-        if *files.entry((&exchange.request, is_first)).or_insert(file) != file {
+        let (file, is_edge) = ((&exchange.request, is_first), exchange.target == Target::Edge);
+        let has_changed =
+            *bodies.entry(file).or_insert(body) != body || *tags.entry((file, is_edge)).or_insert(tag) != tag;
+        if has_changed {
             violations.push((exchange.start, describe(exchange)));
         }
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use chart_index_tests::Response;
 use serde_json::Value;
 
+use super::edge::{purged_until, removals_purged_until};
+use super::reads::{fetched, is_slow, lacks_postgres};
 use super::{MAX_AGE, describe, has_first_file, reaches};
 use crate::clients::{Exchange, Request, Target};
 use crate::hash_filter;
@@ -24,10 +26,6 @@ const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
 const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
 /// How much older the total of a list may be than its items (docs/api.md, "Chartset list").
 const MAX_AGE_OF_TOTAL: Duration = Duration::from_secs(30);
-/// A read that takes longer is replaced by an older response (docs/api.md, "Caching and conditional requests"),
-/// and so are those of the same within the next second.
-const SLOW_READ: Duration = Duration::from_millis(500);
-const RETRY_AFTER_SLOW_READ: Duration = Duration::from_secs(1);
 
 /// Says so if no state explains the response.
 pub(super) fn stale(history: &History, exchange: &Exchange) -> Option<String> {
@@ -58,7 +56,8 @@ fn stale_part(
     let max_age = max_age(history, exchange);
     // The replicas have read nothing before the first request.
     let first = history.recorded.exchanges.first().map_or(Duration::ZERO, |first| first.start);
-    let since = |age| exchange.start.saturating_sub(age).max(first.saturating_sub(MAX_AGE));
+    let (fetched, purged) = (fetched(exchange).0, purged_until(history, exchange));
+    let since = |age| fetched.saturating_sub(age).max(first.saturating_sub(MAX_AGE)).max(purged);
     let is_explained_since =
         |age| history.states.within(since(age), exchange.end).iter().any(|state| is_explained(&state));
     if is_explained_since(max_age) || is_slow(history, exchange) && is_explained_since(MAX_AGE_IN_OUTAGE) {
@@ -133,7 +132,7 @@ pub(super) fn wrong_total(history: &History, exchange: &Exchange) -> Option<Stri
     }
     let is_slow = is_slow(history, exchange);
     let max_age = if is_slow { MAX_AGE_IN_OUTAGE } else { max_age(history, exchange) } + MAX_AGE_OF_TOTAL;
-    let from = exchange.start.saturating_sub(max_age);
+    let from = fetched(exchange).0.saturating_sub(max_age);
     let (least, most) = if is_mixed(&exchange.request, response) {
         lists::totals(&history.states, &history.states.union(from, exchange.end), query)
     } else {
@@ -152,7 +151,8 @@ pub(super) fn filter_lacks_known(history: &History, exchange: &Exchange) -> Opti
     let (Request::HashFilterFile(_), Ok(response)) = (&exchange.request, &exchange.response) else {
         return None;
     };
-    if response.status != 200 {
+    // The edge may have an earlier redirect.
+    if response.status != 200 || exchange.target == Target::Edge {
         return None;
     }
     let charts = match hash_filter::charts_in(&response.body, &history.names) {
@@ -250,53 +250,32 @@ pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<St
         }
         _ => return None,
     };
-    let from = exchange.start.saturating_sub(max_age(history, exchange));
+    let from = fetched(exchange).0.saturating_sub(max_age(history, exchange));
+    let from = from.max(removals_purged_until(history, exchange));
     let states = history.states.within(from, exchange.end);
     let entry = shown.into_iter().find(|entry| states.iter().all(|state| state.is_removed(*entry)))?;
     Some(format!("{entry:?} is removed: {}", describe(exchange)))
 }
 
-/// Whether a read of the same took too long at this replica, now or within the last second.
-fn is_slow(history: &History, exchange: &Exchange) -> bool {
-    let is_same = |other: &Exchange| {
-        let targets = [exchange.target, other.target];
-        other.request == exchange.request
-            && (targets[0] == targets[1] || targets.contains(&Target::Haproxy))
-            && other.start <= exchange.end
-            && other.end + RETRY_AFTER_SLOW_READ >= exchange.start
-    };
-    let mut others = history.recorded.exchanges.iter();
-    others.any(|other| other.end.saturating_sub(other.start) >= SLOW_READ && is_same(other))
-}
-
-/// Whether PostgreSQL is unavailable for whom handles a request.
-fn lacks_postgres(fault: &FaultEvent, target: Target) -> bool {
-    match fault.scope {
-        Scope::Postgres | Scope::Reset => true,
-        Scope::ReplicaPostgres(replica) => reaches(target, replica),
-        _ => false,
-    }
-}
-
-/// The maximum age of a response.
+/// The maximum age of a response when it was fetched.
 fn max_age(history: &History, exchange: &Exchange) -> Duration {
-    let from = exchange.start.saturating_sub(MAX_AGE);
+    let (from, to) = fetched(exchange);
+    let from = from.saturating_sub(MAX_AGE);
     let age = |fault: &FaultEvent| match fault.scope {
         _ if lacks_postgres(fault, exchange.target) => MAX_AGE_IN_OUTAGE,
-        Scope::Search if exchange.request.is_search() => MAX_AGE_OF_SEARCH,
+        Scope::Search | Scope::Follow if exchange.request.is_search() => MAX_AGE_OF_SEARCH,
         _ => MAX_AGE,
     };
     let undisturbed = MAX_AGE + search_lag(history, exchange);
-    history.faults(from, exchange.end).map(age).fold(undisturbed, Duration::max)
+    history.faults(from, to).map(age).fold(undisturbed, Duration::max)
 }
 
 /// How far the search nodes lagged behind the sync's usual second when the response may have been read.
 fn search_lag(history: &History, exchange: &Exchange) -> Duration {
-    let from = exchange.start.saturating_sub(MAX_AGE);
+    let (from, to) = fetched(exchange);
+    let from = from.saturating_sub(MAX_AGE);
     let observations = history.recorded.observations.iter().filter(|observation| {
-        reaches(exchange.target, observation.replica)
-            && observation.end >= from
-            && observation.start <= exchange.end
+        reaches(exchange.target, observation.replica) && observation.end >= from && observation.start <= to
     });
     let lags =
         observations.filter(|_| exchange.request.is_search()).map(|observation| observation.search_lag);

@@ -1,8 +1,10 @@
 //! Checks a recorded history against the model.
 
 mod catalogue;
+mod edge;
 mod freshness;
 mod limits;
+mod reads;
 mod service;
 mod untouched;
 
@@ -11,6 +13,7 @@ use std::time::Duration;
 use chart_index_tests::Response;
 
 use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
+use self::edge::outlived;
 use self::freshness::{filter_lacks_known, shows_removed, stale, wrong_total};
 use self::limits::wrong_limits;
 use self::service::{unavailable, wrong_error};
@@ -31,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) enum Check {
     /// Every response is a state of the catalogue that is not too old.
     Freshness,
-    /// A removal takes effect within 5 s on each replica that reaches PostgreSQL.
+    /// A removal takes effect within 5 s on each replica that reaches PostgreSQL, and at the edge.
     Removal,
     /// A chart or chartset that no command touches is known all the time.
     Untouched,
@@ -71,6 +74,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
         (Check::Freshness, of_exchanges(stale)),
         (Check::Freshness, of_exchanges(wrong_total)),
         (Check::Freshness, of_exchanges(filter_lacks_known)),
+        (Check::Freshness, of_exchanges(outlived)),
         (Check::Removal, of_exchanges(shows_removed)),
         (Check::Untouched, of_exchanges(lacks_untouched)),
         (Check::Availability, unavailable(history)),
@@ -110,7 +114,7 @@ fn has_first_file(history: &History, chart: Chart, response: &Response) -> bool 
 
 /// Whether a replica may have handled the request.
 fn reaches(target: Target, replica: usize) -> bool {
-    target == Target::Haproxy || target == Target::Replica(replica)
+    !matches!(target, Target::Replica(other) if other != replica)
 }
 
 pub(crate) fn describe(exchange: &Exchange) -> String {
@@ -122,7 +126,8 @@ pub(crate) fn describe(exchange: &Exchange) -> String {
             let body = String::from_utf8_lossy(body);
             let start: String = body.chars().take(300).collect();
             let start = if body.starts_with('<') { "" } else { &start };
-            format!("{status} {engine} with {:?} {start}", versions_in(&body))
+            let age = headers.get("age").map(|age| format!("aged {age:?} ")).unwrap_or_default();
+            format!("{status} {age}{engine} with {:?} {start}", versions_in(&body))
         }
         Err(error) => error.clone(),
     };

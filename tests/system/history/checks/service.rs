@@ -21,10 +21,11 @@ pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<Stri
     let Exchange { target, start, end, .. } = *exchange;
     let is_target_up = !history.faults(start, end).any(|fault| match fault.scope {
         Scope::Replica(replica) => target == Target::Replica(replica),
-        Scope::Haproxy => target == Target::Haproxy,
+        Scope::Haproxy => matches!(target, Target::Haproxy | Target::Edge),
+        Scope::Edge => target == Target::Edge,
         _ => false,
     });
-    let deadline = if target == Target::Haproxy { DEADLINE_OF_HAPROXY } else { DEADLINE };
+    let deadline = if matches!(target, Target::Replica(_)) { DEADLINE } else { DEADLINE_OF_HAPROXY };
     if end.saturating_sub(start) > deadline && is_target_up {
         return Some(format!("took longer than {deadline:?}: {}", describe(exchange)));
     }

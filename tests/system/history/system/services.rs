@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use chart_index_system_tests::haproxy_program;
+use chart_index_system_tests::{haproxy_program, varnish};
 use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
 use super::{
-    FOLLOW, MIRROR, MIRROR_DATABASE, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System, database_url,
-    standby_url,
+    EDGE, FOLLOW, MIRROR, MIRROR_DATABASE, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System,
+    database_url, standby_url,
 };
 
 /// Which servers of `compose/haproxy.cfg` are which replica.
@@ -36,6 +36,7 @@ impl System {
             let mut variables = vec![
                 ("EXPORTS_DIR", path(&self.exports())),
                 ("RATE_LIMIT_BULK", "1000000".to_owned()),
+                ("CDN_MAX_AGE_SECONDS", "2592000".to_owned()),
                 ("LOG_FORMAT", "json".to_owned()),
             ];
             if let Some((_, offset)) = CLOCKS.iter().find(|(replica, _)| *replica == name) {
@@ -53,8 +54,11 @@ impl System {
             }
             self.add_replica(name, "chart_index", variables);
         }
-        let variables: Vec<_> =
-            [("DATABASE_URL", database_url("chart_index"))].into_iter().chain(nodes).collect();
+        let variables = [
+            ("DATABASE_URL", database_url("chart_index")),
+            ("PURGE_URL", format!("http://{}:8080/purge", self.address(EDGE))),
+        ];
+        let variables: Vec<_> = variables.into_iter().chain(nodes).collect();
         self.add(FOLLOW, vec![self.program("chart-indexer"), "follow".to_owned()], &variables);
         let upstream = format!("http://{}:8080", self.address("haproxy"));
         let mut mirror = words(&["mirror", &upstream, "--interval-ms", "200", "--downloads", "downloads"]);
@@ -62,7 +66,18 @@ impl System {
         self.add(MIRROR, mirror, &[("DATABASE_URL", database_url(MIRROR_DATABASE))]);
         let file = self.folder.0.join("haproxy.cfg");
         std::fs::write(&file, self.haproxy_configuration()).expect("a file");
-        self.add("haproxy", words(&[haproxy_program(), "-db", "-f", &path(&file)]), &[]);
+        let front_proxies = [("FRONT_PROXIES", self.address(EDGE))];
+        self.add("haproxy", words(&[haproxy_program(), "-db", "-f", &path(&file)]), &front_proxies);
+        self.add_edge();
+    }
+
+    fn add_edge(&mut self) {
+        let folder = self.folder.0.join(EDGE);
+        std::fs::create_dir(&folder).expect("a folder");
+        let purger = format!("\"{}\"", self.address(FOLLOW));
+        let configuration = varnish::configuration(&self.address("haproxy"), 8080, &purger);
+        let command = varnish::command(&configuration, self.socket_address(EDGE, 8080), &folder);
+        self.add(EDGE, command, &[]);
     }
 
     fn add_redis(&mut self) {

@@ -34,7 +34,7 @@ impl Exported {
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);
         let exported = Self { database, exports, service, name: "20261122T182049Z-12345".to_owned() };
-        exported.export(&exported.name, &["--rox"]);
+        exported.export(&exported.name, &["--rox", "--sqlite"]);
         exported
     }
 
@@ -163,7 +163,12 @@ async fn exports_from_before_a_removal_are_not_served() {
 async fn files_are_sent_as_they_are() {
     let exported = Exported::new().await;
     let manifest = exported.get(&exported.path("manifest.json"), &[]).await.json();
-    for (file, media_type) in [(CHARTSETS, "application/zstd"), ("rox.tar", "application/x-tar")] {
+    for (file, media_type) in [
+        (CHARTSETS, "application/zstd"),
+        ("rox.tar", "application/x-tar"),
+        ("catalogue.sqlite.zst", "application/zstd"),
+        ("hashes.sqlite.zst", "application/zstd"),
+    ] {
         let (path, content) = (exported.path(file), exported.content(file));
         let response = exported.get(&path, &[("accept-encoding", "gzip")]).await;
         assert_eq!((response.status.as_u16(), &response.body), (200, &content), "{file}");
@@ -251,6 +256,8 @@ async fn what_is_no_export_is_404() {
         format!("/api/exports/{name}/"),
         format!("/api/exports/{name}/notes.txt"),
         format!("/api/exports/{plain}/rox.tar"),
+        format!("/api/exports/{plain}/hashes.sqlite.zst"),
+        format!("/api/exports/{name}/hashes.sqlite.patch.zst"),
         "/api/exports/20010101T000000Z-1/manifest.json".to_owned(),
         "/api/exports/20010101T000000Z-1/rox.tar".to_owned(),
         "/api/exports/latest/manifest.json".to_owned(),

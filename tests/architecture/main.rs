@@ -75,6 +75,8 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("askama", &["pages"]),
     // The load tests compare the service with a plain handler that uses it.
     ("sqlx", &["store", "benchmarks"]),
+    // It writes files of exports.
+    ("rusqlite", &["indexer"]),
     ("rhythm-open-exchange", &["chartfile"]),
     ("rosu-pp", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),

@@ -185,6 +185,20 @@ async fn imported_index_answers_like_the_original() {
     );
 }
 
+/// Also those of later versions.
+#[tokio::test]
+async fn files_that_an_import_does_not_read_are_ignored() {
+    let original = Original::new().await;
+    let export = original.export_with(&["--sqlite"]);
+    forge(&export, "hashes.sqlite.zst", b"anything");
+    fs::remove_file(export.join("catalogue.sqlite.zst")).unwrap();
+    let mut manifest = manifest(&export);
+    manifest["files"].as_array_mut().unwrap().push(json!({"name": "later", "bytes": 1, "blake3": ""}));
+    fs::write(export.join("manifest.json"), manifest.to_string()).unwrap();
+    let restored = Database::new().await;
+    assert!(restored.run(&["import", export.to_str().unwrap()]).contains(" chartsets added"));
+}
+
 /// Those of the ROX files apply.
 #[tokio::test]
 async fn ratings_of_an_export_are_ignored() {

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use crate::bounded_lists::{deserialize_aliases, deserialize_charts, deserialize_tags};
 use crate::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, ChartsetTooLarge,
-    FileAliases, FileMd5, KeyCount, NOTE_HASH_VERSION, NoteHash, Patterns, PublicSource, Rating, SourceKind,
-    VARIANT_VERSION, Variant, assemble_chartset,
+    ChartDraft, ChartMetadata, ChartNumbers, Chartset, ChartsetDraft, ChartsetId, ChartsetMember,
+    ChartsetTooLarge, FileAliases, FileMd5, KeyCount, Keywords, NOTE_HASH_VERSION, NoteHash, Patterns,
+    PublicSource, Rating, SourceKind, VARIANT_VERSION, Variant, assemble_chartset,
 };
 
 /// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
@@ -132,6 +132,13 @@ impl ChartsetRecord {
         Some(Self { id, updated_at_ms, exact_source, charts })
     }
 
+    /// The chartset and its keywords, as they follow from its charts. `None` without charts.
+    #[must_use]
+    pub fn assemble(&self) -> Option<(Chartset, Keywords)> {
+        let mut members: Vec<_> = self.charts.iter().map(ChartRecord::to_member).collect();
+        assemble_chartset(self.id, self.exact_source.as_ref(), &mut members)
+    }
+
     /// The chartset to store. Its charts have no ROX files, and no path is known. Text is cleaned as that of a
     /// chart file.
     ///
@@ -181,6 +188,22 @@ impl ChartRecord {
             patterns: member.analysis.map(|analysis| analysis.patterns),
             md5s: member.aliases.md5s,
             roll_variants: member.aliases.roll_variants,
+        }
+    }
+
+    /// Without what a record does not have, and without the file aliases.
+    fn to_member(&self) -> ChartsetMember {
+        ChartsetMember {
+            hash: self.hash,
+            numbers: self.numbers,
+            variant: self.variant,
+            analysis: None,
+            rox_bytes: self.rox_bytes,
+            curve: None,
+            metadata: self.metadata.clone(),
+            declared_source: self.declared_source.clone(),
+            alpha_beatmap_id: self.alpha_beatmap_id,
+            aliases: FileAliases::default(),
         }
     }
 
@@ -329,6 +352,9 @@ mod tests {
         let titles: Vec<_> =
             value["charts"].as_array().unwrap().iter().map(|chart| &chart["title"]).collect();
         assert_eq!(titles, ["first", "未来"]);
+        let (chartset, keywords) = record.assemble().unwrap();
+        assert_eq!((chartset.title.as_str(), chartset.source), ("first", record.exact_source));
+        assert_eq!(keywords.romanised_names, ["Mirai"]);
         assert!(value["charts"][0].get("titleRomanised").is_none(), "no field is null");
     }
 

@@ -14,7 +14,8 @@ const TIME_LENGTH: usize = 16;
 /// The name of an export: the time of its snapshot in UTC and its sequence, such as `20261122T182049Z-12345`.
 /// That of an increment has the sequence before its changes as well: `20261123T182049Z-12345-12999`. Names sort
 /// by time, then by sequence: the last one is the newest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ExportName {
     time: String,
     sequence: u64,
@@ -41,6 +42,20 @@ impl fmt::Display for ExportName {
             None => write!(f, "{}-{}", self.time, self.sequence),
             Some(since) => write!(f, "{}-{since}-{}", self.time, self.sequence),
         }
+    }
+}
+
+impl From<ExportName> for String {
+    fn from(name: ExportName) -> Self {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for ExportName {
+    type Error = MalformedExportName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 
@@ -106,11 +121,31 @@ pub enum ExportFile {
     /// The ROX files, in a tar archive.
     #[serde(rename = "rox.tar")]
     Rox,
+    /// The catalogue for SQLite (docs/formats/catalogue.md).
+    #[serde(rename = "catalogue.sqlite.zst")]
+    Catalogue,
+    /// The catalogue, as a patch of that of an earlier export.
+    #[serde(rename = "catalogue.sqlite.patch.zst")]
+    CataloguePatch,
+    /// The hashes of the charts for SQLite.
+    #[serde(rename = "hashes.sqlite.zst")]
+    Hashes,
+    /// The hashes, as a patch of those of an earlier export.
+    #[serde(rename = "hashes.sqlite.patch.zst")]
+    HashesPatch,
 }
 
 impl ExportFile {
     /// Every file, in the order of a manifest.
-    pub const ALL: [Self; 3] = [Self::Chartsets, Self::Changes, Self::Rox];
+    pub const ALL: [Self; 7] = [
+        Self::Chartsets,
+        Self::Changes,
+        Self::Rox,
+        Self::Catalogue,
+        Self::CataloguePatch,
+        Self::Hashes,
+        Self::HashesPatch,
+    ];
 
     /// The name in the folder of the export, and in its URL.
     #[must_use]
@@ -119,6 +154,10 @@ impl ExportFile {
             Self::Chartsets => "chartsets.ndjson.zst",
             Self::Changes => "changes.ndjson.zst",
             Self::Rox => "rox.tar",
+            Self::Catalogue => "catalogue.sqlite.zst",
+            Self::CataloguePatch => "catalogue.sqlite.patch.zst",
+            Self::Hashes => "hashes.sqlite.zst",
+            Self::HashesPatch => "hashes.sqlite.patch.zst",
         }
     }
 }
@@ -145,6 +184,10 @@ pub struct ExportManifest {
     pub chartsets: u64,
     /// Number of distinct charts, or of those that an increment has a ROX file of.
     pub charts: u64,
+    /// The export whose files the patches continue; omitted without patches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub patches_from: Option<ExportName>,
     /// All files but the manifest itself and its signature.
     pub files: Vec<ExportedFile>,
 }

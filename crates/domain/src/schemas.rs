@@ -5,7 +5,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    ChartsetId, ExportFile, FileDigest, FileMd5, KeyCount, NoteHash, SourceKind, SourceRef, Variant,
+    ChartsetId, ExportFile, ExportName, FileDigest, FileMd5, KeyCount, NoteHash, SourceKind, SourceRef,
+    Variant,
 };
 
 /// A text that matches a regular expression as a whole.
@@ -28,6 +29,14 @@ impl PartialSchema for NoteHash {
 }
 
 impl ToSchema for NoteHash {}
+
+impl PartialSchema for ExportName {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9]{8}T[0-9]{6}Z-[0-9]{1,16}(-[0-9]{1,16})?").into()
+    }
+}
+
+impl ToSchema for ExportName {}
 
 impl PartialSchema for FileDigest {
     fn schema() -> RefOr<Schema> {

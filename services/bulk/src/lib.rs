@@ -58,6 +58,10 @@ pub fn routes(options: BulkOptions) -> Routes {
         .route(Group::Bulk, "/api/exports/increments", get(handlers::increments))
         .route(Group::Bulk, "/api/exports/{name}/changes.ndjson.zst", get(handlers::changes))
         .route(Group::Bulk, "/api/exports/{name}/rox.tar", get(handlers::rox_files))
+        .route(Group::Bulk, "/api/exports/{name}/catalogue.sqlite.zst", get(handlers::catalogue))
+        .route(Group::Bulk, "/api/exports/{name}/catalogue.sqlite.patch.zst", get(handlers::catalogue_patch))
+        .route(Group::Bulk, "/api/exports/{name}/hashes.sqlite.zst", get(handlers::hashes))
+        .route(Group::Bulk, "/api/exports/{name}/hashes.sqlite.patch.zst", get(handlers::hashes_patch))
         .with_state(Arc::new(state))
         .merge(hash_filter)
 }
@@ -74,6 +78,10 @@ pub fn routes(options: BulkOptions) -> Routes {
         handlers::chartsets,
         handlers::changes,
         handlers::rox_files,
+        handlers::catalogue,
+        handlers::catalogue_patch,
+        handlers::hashes,
+        handlers::hashes_patch,
         hash_filter::latest,
         hash_filter::filter
     ),

@@ -2,6 +2,7 @@
 //! servers.
 #![expect(clippy::expect_used, reason = "a test panics if its set-up fails")]
 
+mod catalogues;
 mod document;
 mod fuzzing;
 mod hash_filters;

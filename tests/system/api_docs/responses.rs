@@ -93,6 +93,10 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         of_export("/api/exports/{name}/manifest.json.minisig"),
         of_export("/api/exports/{name}/chartsets.ndjson.zst"),
         of_export("/api/exports/{name}/rox.tar"),
+        of_export("/api/exports/{name}/catalogue.sqlite.zst"),
+        of_export("/api/exports/{name}/catalogue.sqlite.patch.zst"),
+        of_export("/api/exports/{name}/hashes.sqlite.zst"),
+        of_export("/api/exports/{name}/hashes.sqlite.patch.zst"),
         changes,
         Requests {
             path: "/api/variants/{variant}",
@@ -109,6 +113,9 @@ const VARIANT: &str = "8a665c6e346d5a595e966275751b720f4c8d61d0fdcf43f9c7a77c509
 /// The name that the export of the samples gets here.
 const EXPORT: &str = "20261122T182049Z-1";
 
+/// The name of the one before it, of which it has patches.
+const EARLIER: &str = "20261115T182049Z-1";
+
 /// The name of its increment.
 const INCREMENT: &str = "20261123T182049Z-0-1";
 
@@ -116,7 +123,11 @@ const INCREMENT: &str = "20261123T182049Z-0-1";
 fn exports(database: &TestDatabase) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().to_str().expect("UTF-8");
-    let printed = indexer(database.url(), &["export", directory, "--rox"]).succeeded();
+    let export = || indexer(database.url(), &["export", directory, "--rox", "--sqlite"]).succeeded();
+    let printed = export();
+    let earlier = printed.split_once(": ").expect("the path").0;
+    std::fs::rename(earlier, folder.path().join(EARLIER)).expect("the export is renamed");
+    let printed = export();
     let written = printed.split_once(": ").expect("the path").0;
     // The service does not verify it.
     std::fs::write(std::path::Path::new(written).join("manifest.json.minisig"), "a signature\n")
@@ -129,8 +140,9 @@ fn exports(database: &TestDatabase) -> tempfile::TempDir {
 }
 
 /// The settings of a service with these exports.
-fn with_exports(folder: &std::path::Path) -> [(&str, &str); 1] {
-    [("EXPORTS_DIR", folder.to_str().expect("UTF-8"))]
+fn with_exports(folder: &std::path::Path) -> [(&str, &str); 2] {
+    // More requests of this group are sent than the default admits.
+    [("EXPORTS_DIR", folder.to_str().expect("UTF-8")), ("RATE_LIMIT_BULK", "240")]
 }
 
 const BATCH: &str = "POST /api/charts/lookup";
@@ -190,7 +202,7 @@ async fn responses_of_every_status_are_as_described() {
     let start = |url: &str, variables: &[(&str, &str)]| {
         Service::start_with(url, &ServiceOptions { variables, ..ServiceOptions::default() })
     };
-    let service = start(database.url(), &[&served[..], &[("RATE_LIMIT_BULK", "240")]].concat());
+    let service = start(database.url(), &served);
     let limited = start(database.url(), &[&served[..], &limits("1")].concat());
     // Nothing listens on port 1, and a file is not a folder.
     let file = exports.path().join(EXPORT).join("manifest.json");
@@ -216,9 +228,15 @@ async fn responses_of_every_status_are_as_described() {
         checked.get(&refused, path, success, &[]).await;
         checked.get(&without_database.client(), path, success, &[]).await;
     }
-    for (name, file) in
-        [(EXPORT, "chartsets.ndjson.zst"), (EXPORT, "rox.tar"), (INCREMENT, "changes.ndjson.zst")]
-    {
+    for (name, file) in [
+        (EXPORT, "chartsets.ndjson.zst"),
+        (EXPORT, "rox.tar"),
+        (EXPORT, "catalogue.sqlite.zst"),
+        (EXPORT, "catalogue.sqlite.patch.zst"),
+        (EXPORT, "hashes.sqlite.zst"),
+        (EXPORT, "hashes.sqlite.patch.zst"),
+        (INCREMENT, "changes.ndjson.zst"),
+    ] {
         let (path, target) = (format!("/api/exports/{{name}}/{file}"), format!("/api/exports/{name}/{file}"));
         for range in ["bytes=0-9", "bytes=999999999-"] {
             let response = client.get_with(&target, &[("range", range)]).await;

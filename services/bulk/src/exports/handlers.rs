@@ -106,62 +106,48 @@ pub(crate) async fn signature(
     Ok(TextBody::new(signature).into_response(&headers, CachePolicy::Export, MediaType::Plain))
 }
 
-/// `GET /api/exports/{name}/chartsets.ndjson.zst`.
-#[utoipa::path(
-    get,
-    path = "/api/exports/{name}/chartsets.ndjson.zst",
-    operation_id = "getExportedChartsets",
-    tag = "Bulk",
-    params(ExportNameParam, Conditional, Ranged),
-    responses(FileResponses),
-    extensions(("x-extension" = json!(true)))
-)]
-pub(crate) async fn chartsets(
-    State(state): State<Arc<BulkState>>,
-    PathParam(name): PathParam,
-    headers: RequestHeaders,
-    range: RangeRequest,
-) -> Result<Response, ApiError> {
-    file_response(&state, &parse(&name)?, ExportFile::Chartsets, &headers, &range).await
+/// Defines the handler of a file.
+// rustfmt would indent the attribute further each time.
+#[rustfmt::skip]
+macro_rules! file_handler {
+    ($handler:ident, $file:ident, $path:literal, $operation:literal) => {
+        #[utoipa::path(
+            get,
+            path = $path,
+            operation_id = $operation,
+            tag = "Bulk",
+            params(ExportNameParam, Conditional, Ranged),
+            responses(FileResponses),
+            extensions(("x-extension" = json!(true)))
+        )]
+        pub(crate) async fn $handler(
+            State(state): State<Arc<BulkState>>,
+            PathParam(name): PathParam,
+            headers: RequestHeaders,
+            range: RangeRequest,
+        ) -> Result<Response, ApiError> {
+            file_response(&state, &parse(&name)?, ExportFile::$file, &headers, &range).await
+        }
+    };
 }
 
-/// `GET /api/exports/{name}/changes.ndjson.zst`.
-#[utoipa::path(
-    get,
-    path = "/api/exports/{name}/changes.ndjson.zst",
-    operation_id = "getExportedChanges",
-    tag = "Bulk",
-    params(ExportNameParam, Conditional, Ranged),
-    responses(FileResponses),
-    extensions(("x-extension" = json!(true)))
-)]
-pub(crate) async fn changes(
-    State(state): State<Arc<BulkState>>,
-    PathParam(name): PathParam,
-    headers: RequestHeaders,
-    range: RangeRequest,
-) -> Result<Response, ApiError> {
-    file_response(&state, &parse(&name)?, ExportFile::Changes, &headers, &range).await
-}
-
-/// `GET /api/exports/{name}/rox.tar`.
-#[utoipa::path(
-    get,
-    path = "/api/exports/{name}/rox.tar",
-    operation_id = "getExportedRoxFiles",
-    tag = "Bulk",
-    params(ExportNameParam, Conditional, Ranged),
-    responses(FileResponses),
-    extensions(("x-extension" = json!(true)))
-)]
-pub(crate) async fn rox_files(
-    State(state): State<Arc<BulkState>>,
-    PathParam(name): PathParam,
-    headers: RequestHeaders,
-    range: RangeRequest,
-) -> Result<Response, ApiError> {
-    file_response(&state, &parse(&name)?, ExportFile::Rox, &headers, &range).await
-}
+file_handler!(chartsets, Chartsets, "/api/exports/{name}/chartsets.ndjson.zst", "getExportedChartsets");
+file_handler!(changes, Changes, "/api/exports/{name}/changes.ndjson.zst", "getExportedChanges");
+file_handler!(rox_files, Rox, "/api/exports/{name}/rox.tar", "getExportedRoxFiles");
+file_handler!(catalogue, Catalogue, "/api/exports/{name}/catalogue.sqlite.zst", "getExportedCatalogue");
+file_handler!(
+    catalogue_patch,
+    CataloguePatch,
+    "/api/exports/{name}/catalogue.sqlite.patch.zst",
+    "getExportedCataloguePatch"
+);
+file_handler!(hashes, Hashes, "/api/exports/{name}/hashes.sqlite.zst", "getExportedHashes");
+file_handler!(
+    hashes_patch,
+    HashesPatch,
+    "/api/exports/{name}/hashes.sqlite.patch.zst",
+    "getExportedHashesPatch"
+);
 
 fn parse(name: &str) -> Result<ExportName, ApiError> {
     name.parse().map_err(|_| NOT_FOUND)
@@ -224,8 +210,8 @@ fn header_value(text: &str) -> Result<axum::http::HeaderValue, ApiError> {
 
 const fn media_type(file: ExportFile) -> &'static str {
     match file {
-        // RFC 8878.
-        ExportFile::Chartsets | ExportFile::Changes => "application/zstd",
         ExportFile::Rox => "application/x-tar",
+        // All others are compressed. RFC 8878.
+        _ => "application/zstd",
     }
 }

@@ -12,7 +12,7 @@ pub(crate) struct IncrementsBody {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Increment {
-    name: String,
+    name: ExportName,
     #[schema(minimum = 0)]
     since: u64,
     #[schema(minimum = 1)]
@@ -23,7 +23,8 @@ impl IncrementsBody {
     /// Lists the increments among these exports, in the order of their sequences.
     pub(crate) fn new(names: impl Iterator<Item = ExportName>) -> Self {
         let increment = |name: ExportName| {
-            Some(Increment { name: name.to_string(), since: name.since()?, sequence: name.sequence() })
+            let (since, sequence) = (name.since()?, name.sequence());
+            Some(Increment { name, since, sequence })
         };
         let mut items: Vec<Increment> = names.filter_map(increment).collect();
         items.sort_unstable_by_key(|increment| (increment.sequence, increment.since));

@@ -1,7 +1,7 @@
 //! What the OpenAPI document says of exports: parameters and responses.
 
 use axum::http::StatusCode;
-use chart_index_domain::ExportManifest;
+use chart_index_domain::{ExportManifest, ExportName};
 use chart_index_http::openapi::{
     Responses, by_status, constant_header, errors, header, json, response, tagged,
 };
@@ -11,7 +11,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
-use utoipa::{IntoParams, IntoResponses};
+use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
 use super::increments::IncrementsBody;
 
@@ -19,11 +19,9 @@ pub(crate) struct ExportNameParam;
 
 impl IntoParams for ExportNameParam {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let pattern = "^[0-9]{8}T[0-9]{6}Z-[0-9]{1,16}(-[0-9]{1,16})?$";
-        let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
         let parameter = ParameterBuilder::new().name("name").parameter_in(ParameterIn::Path);
         let parameter = parameter.description(Some("Name of the export"));
-        vec![parameter.required(Required::True).schema(Some(name)).build()]
+        vec![parameter.required(Required::True).schema(Some(ExportName::schema())).build()]
     }
 }
 

@@ -6,6 +6,7 @@
 //! is written under a temporary name and renamed at the end: a folder with the name of an export is complete.
 //! Rows are read in pages, so the memory does not depend on the size of the catalogue.
 
+mod catalogue;
 mod changes;
 mod digest_writer;
 mod export_folder;
@@ -22,6 +23,7 @@ use chart_index_store::{ExportSnapshot, Store};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use self::catalogue::SqliteFiles;
 pub(crate) use self::changes::{ChangeLine, ChangeName};
 use self::export_folder::ExportFolder;
 use self::output::{Lines, create, finish, not_written};
@@ -45,8 +47,8 @@ pub(crate) struct ExportOptions {
 /// What to export.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content {
-    /// All chartsets, and all ROX files if wanted.
-    Complete { rox: bool },
+    /// All chartsets, and all ROX files and the files for SQLite if wanted.
+    Complete { rox: bool, sqlite: bool },
     /// What has changed after this sequence.
     Since(u64),
     /// What has changed since the newest export in the folder.
@@ -80,8 +82,9 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
     let manifest = match (since, options.content) {
         (Some(since), _) => write_increment(&mut snapshot, folder.path(), since).await?,
         (None, content) => {
-            let rox = matches!(content, Content::Complete { rox: true });
-            write_all(&mut snapshot, folder.path(), rox).await?
+            let earlier = names(&options.directory)?.filter(|name| name.since().is_none()).max();
+            let earlier = earlier.map(|name| (options.directory.join(name.to_string()), name));
+            write_all(&mut snapshot, folder.path(), content, earlier).await?
         }
     };
     if let Some(since) = since
@@ -103,16 +106,37 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
 
 /// The name of the newest export in this folder, which may be an increment.
 fn newest(exports: &Path) -> Result<ExportName> {
-    let entries = fs::read_dir(exports).with_context(|| format!("cannot list {}", exports.display()))?;
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let none = || format!("there is no export in {}: write a complete one first", exports.display());
-    names.max().with_context(none)
+    names(exports)?.max().with_context(none)
 }
 
-async fn write_all(snapshot: &mut ExportSnapshot, folder: &Path, rox: bool) -> Result<ExportManifest> {
+/// The names of the exports in this folder.
+fn names(exports: &Path) -> Result<impl Iterator<Item = ExportName>> {
+    let entries = fs::read_dir(exports).with_context(|| format!("cannot list {}", exports.display()))?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
+}
+
+/// Writes the files of a complete export. `earlier` is the one before it, with its folder.
+async fn write_all(
+    snapshot: &mut ExportSnapshot,
+    folder: &Path,
+    content: Content,
+    earlier: Option<(PathBuf, ExportName)>,
+) -> Result<ExportManifest> {
     let (size, exported_at_ms) = (snapshot.size(), now_ms());
+    let rox = matches!(content, Content::Complete { rox: true, .. });
+    let sqlite = matches!(content, Content::Complete { sqlite: true, .. });
     let mut progress = Progress::new(size.chartsets + if rox { size.charts } else { 0 });
-    let mut files = vec![write_chartsets(snapshot, folder, &mut progress).await?];
+    let mut sqlite_files = sqlite.then(|| SqliteFiles::create(folder)).transpose()?;
+    let mut files = vec![write_chartsets(snapshot, folder, sqlite_files.as_mut(), &mut progress).await?];
+    let mut patches_from = None;
+    if let Some(sqlite_files) = sqlite_files {
+        let (folder, name) = earlier.unzip();
+        files.extend(sqlite_files.finish(folder.as_deref())?);
+        let is_patch =
+            |file: &ExportedFile| matches!(file.name, ExportFile::CataloguePatch | ExportFile::HashesPatch);
+        patches_from = name.filter(|_| files.iter().any(is_patch));
+    }
     if rox {
         files.push(write_rox_files(snapshot, folder, None, &mut progress).await?.0);
     }
@@ -125,6 +149,7 @@ async fn write_all(snapshot: &mut ExportSnapshot, folder: &Path, rox: bool) -> R
         changes: None,
         chartsets: size.chartsets,
         charts: size.charts,
+        patches_from,
         files,
     })
 }
@@ -145,6 +170,7 @@ async fn write_increment(snapshot: &mut ExportSnapshot, folder: &Path, since: u6
         changes: Some(written.changes),
         chartsets: written.chartsets,
         charts,
+        patches_from: None,
         files: vec![written.file, rox],
     })
 }
@@ -158,10 +184,11 @@ fn name_of(manifest: &ExportManifest) -> Result<ExportName> {
     Ok(format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{since}{sequence}").parse()?)
 }
 
-/// Writes the shown chartsets in the order of their ids, one JSON object a line.
+/// Writes the shown chartsets in the order of their ids, one JSON object a line, and to the files for SQLite.
 async fn write_chartsets(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
+    mut sqlite_files: Option<&mut SqliteFiles>,
     progress: &mut Progress,
 ) -> Result<ExportedFile> {
     let mut lines = Lines::create(folder, ExportFile::Chartsets)?;
@@ -172,6 +199,9 @@ async fn write_chartsets(
         after = Some(last.record.id);
         let count = page.len() as u64;
         for checked in page {
+            if let Some(files) = &mut sqlite_files {
+                files.insert(&checked.record)?;
+            }
             lines.write(&ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record })?;
         }
         progress.advance_by(count);
@@ -245,6 +275,7 @@ mod tests {
             changes: None,
             chartsets: 0,
             charts: 0,
+            patches_from: None,
             files: Vec::new(),
         };
         assert_eq!(name_of(&manifest).unwrap().to_string(), "20261122T182049Z-12345");

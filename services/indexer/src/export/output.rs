@@ -12,7 +12,7 @@ use super::digest_writer::DigestWriter;
 
 /// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and
 /// 7.8 MB at level 12, which takes twice as long.
-const COMPRESSION_LEVEL: i32 = 9;
+pub(super) const COMPRESSION_LEVEL: i32 = 9;
 
 pub(super) type Output = DigestWriter<BufWriter<File>>;
 

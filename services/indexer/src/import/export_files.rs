@@ -12,6 +12,9 @@ use crate::signature::{MAX_SIGNATURE_BYTES, VerifyKeys};
 /// The longest manifest. One has less than 1 KiB.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
+/// The files that an import reads. Others are neither downloaded nor verified.
+const IMPORTED: [ExportFile; 3] = [ExportFile::Chartsets, ExportFile::Changes, ExportFile::Rox];
+
 /// A folder with an export that can be imported.
 #[derive(Debug, Clone)]
 pub(crate) struct Export {
@@ -20,7 +23,8 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// The export in this folder, whose files are those of its manifest, which one of the keys has signed.
+    /// The export in this folder, whose imported files are those of its manifest, which one of the keys has
+    /// signed.
     ///
     /// # Errors
     /// The manifest has no such signature, cannot be read, is not one that this program reads, or has no ROX
@@ -69,16 +73,21 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Reads a manifest, without the files that an import does not read.
+///
 /// # Errors
 /// The manifest is not of an export that this program imports, or the export has no ROX files.
 pub(crate) fn parse_manifest(manifest: &[u8]) -> Result<ExportManifest> {
-    let manifest: serde_json::Value = serde_json::from_slice(manifest)?;
+    let mut manifest: serde_json::Value = serde_json::from_slice(manifest)?;
     let version = &manifest["formatVersion"];
     ensure!(
         *version == ExportManifest::FORMAT_VERSION,
         "the export has format version {version}; this program reads version {}",
         ExportManifest::FORMAT_VERSION
     );
+    if let Some(files) = manifest.get_mut("files").and_then(serde_json::Value::as_array_mut) {
+        files.retain(|file| IMPORTED.iter().any(|imported| file["name"] == imported.name()));
+    }
     let manifest: ExportManifest = serde_json::from_value(manifest)?;
     if manifest.since.is_some() {
         ensure!(manifest.file(ExportFile::Changes).is_some(), "the increment has no changes");

@@ -38,7 +38,7 @@ macro_rules! source {
     };
 }
 
-const SOURCES: [Source; 11] = [
+const SOURCES: [Source; 12] = [
     source!("api.md", "/docs", "The API of the chart index: operations, errors, limits, examples"),
     source!(
         "formats/note-hash.md",
@@ -70,6 +70,7 @@ const SOURCES: [Source; 11] = [
     ),
     source!("formats/change-feed.md", "/docs/change-feed", "How to mirror the chart index"),
     source!("formats/exports.md", "/docs/exports", "The chart index as files"),
+    source!("formats/catalogue.md", "/docs/catalogue", "The chart index as files for SQLite, with queries"),
 ];
 
 impl Document {

@@ -1,0 +1,214 @@
+//! The catalogue files of an export, read by sqlite3 and patched by zstd as docs/formats/catalogue.md shows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use chart_index_tests::{
+    ChartSpec, Library, Service, ServiceOptions, TestDatabase, generate_catalogue, indexer,
+};
+use serde_json::{Value, json};
+
+use super::snippets::succeeded;
+use super::{read, sample_database};
+
+const FILES: [&str; 2] = ["catalogue.sqlite", "hashes.sqlite"];
+/// The size of a patch of a week that clients are promised, in percent of the file.
+const MAX_PATCH_PERCENT: u64 = 5;
+/// The size of the hashes that clients are promised, in bytes a chart.
+const MAX_HASH_BYTES: u64 = 25;
+
+/// Exports a database, and returns the path of the export.
+fn export(database: &TestDatabase, directory: &Path) -> PathBuf {
+    let directory = directory.to_str().expect("UTF-8");
+    let printed = indexer(database.url(), &["export", directory, "--sqlite"]).succeeded();
+    printed.split_once(": ").expect("the path").0.into()
+}
+
+/// Runs a shell command of the document in a folder.
+fn run_shell(folder: &Path, command: &str) {
+    let output = Command::new("sh").args(["-ec", command]).current_dir(folder).output();
+    succeeded(command, &output.expect("a shell"));
+}
+
+fn sqlite(file: &Path, statements: &str) -> String {
+    // What begins with `-` would be an option.
+    let output = Command::new("sqlite3").arg("-batch").arg(file).arg(format!(" {statements}")).output();
+    succeeded("sqlite3", &output.expect("scripts/servers install sqlite3"))
+}
+
+/// The blocks of a language in the document.
+fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let parts = document.split(&format!("\n```{language}\n")).skip(1).collect::<Vec<_>>();
+    parts.into_iter().filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
+}
+
+fn size(path: PathBuf) -> u64 {
+    fs::metadata(path).expect("a file").len()
+}
+
+#[tokio::test]
+async fn queries_of_the_document_run_in_sqlite() {
+    let database = sample_database().await;
+    let exports = tempfile::tempdir().expect("a folder");
+    export(&database, exports.path());
+    let variables = [("EXPORTS_DIR", exports.path().to_str().expect("UTF-8"))];
+    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+    let service = Service::start_with(database.url(), &options);
+    let client = service.client();
+    let manifest = client.get("/api/exports/latest").await.header("location").to_owned();
+    let folder = tempfile::tempdir().expect("a folder");
+    for file in FILES {
+        let path = manifest.replace("manifest.json", &format!("{file}.zst"));
+        fs::write(folder.path().join(format!("{file}.zst")), client.get(&path).await.body).expect("a file");
+    }
+    let document = read("docs/formats/catalogue.md");
+    run_shell(folder.path(), blocks(&document, "sh")[0]);
+    let queries = blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
+    let (queries, outputs) = (queries.collect::<Vec<_>>(), blocks(&document, "text"));
+    assert_eq!((queries.len(), outputs.len()), (4, 4));
+    for (query, expected) in queries.into_iter().zip(outputs) {
+        let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
+        assert_eq!(sqlite(&folder.path().join(file), query), expected, "{query}");
+    }
+}
+
+/// The charts of an export as its lines have them, with the fields of the catalogue.
+fn expected_charts(export: &Path) -> Vec<Value> {
+    let text = fs::read(export.join("chartsets.ndjson.zst")).expect("a file");
+    let text = String::from_utf8(zstd::decode_all(&text[..]).expect("zstd")).expect("UTF-8");
+    let mut charts = Vec::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let id = &line["chartset"]["id"];
+        let of_set = line["chartset"]["charts"].as_array().expect("charts").iter().map(|chart| {
+            let patterns = &chart["patterns"];
+            let hundredths = |value: &Value| value.as_f64().map(|value| (value * 100.0).round());
+            json!({
+                "id": id, "hash": chart["hash"], "title": chart["title"], "artist": chart["artist"],
+                "difficulty": chart["difficulty"], "keys": chart["keys"], "lengthMs": chart["lengthMs"],
+                "notes": chart["notes"], "lns": chart["lns"], "bpmMain": chart["bpmMain"].as_f64(),
+                "densityPeak": chart["densityPeak"].as_f64(), "roxBytes": chart["roxBytes"],
+                "variant": chart["variant"].as_str().map(|variant| &variant[..16]),
+                "rating": hundredths(&chart["rating"]["value"]),
+                "stream": patterns["rows"]["stream"].as_u64().unwrap_or(0), "lnTime": patterns["lnTime"],
+                "p90": hundredths(&patterns["rowsPerSecond"]["p90"]),
+                "declaredRef": chart["declaredSource"]["ref"],
+            })
+        });
+        charts.extend(of_set);
+    }
+    charts.sort_by_key(|chart| (chart["id"].to_string(), chart["hash"].to_string()));
+    charts
+}
+
+const CHARTS: &str = "
+SELECT json_object(
+    'id', id, 'hash', lower(hex(hash)), 'title', coalesce(charts.title, chartsets.title),
+    'artist', coalesce(charts.artist, chartsets.artist), 'difficulty', difficulty, 'keys', keys,
+    'lengthMs', length_ms, 'notes', notes, 'lns', lns, 'bpmMain', bpm_main, 'densityPeak', density_peak,
+    'roxBytes', rox_bytes, 'variant', printf('%016x', variant), 'rating', rating_hundredths * 1.0,
+    'stream', stream, 'lnTime', ln_time, 'p90', rows_p90_hundredths * 1.0,
+    'declaredRef', CAST(declared_ref AS TEXT)
+) FROM charts JOIN chartsets ON number = chartset ORDER BY id, hash";
+
+#[tokio::test]
+async fn catalogue_has_what_the_chartsets_of_the_export_have() {
+    let database = sample_database().await;
+    let removed = database.psql("SELECT encode(chart_hash, 'hex') FROM chartset_charts ORDER BY 1 LIMIT 1");
+    indexer(database.url(), &["remove", "chart", &removed]).succeeded();
+    let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
+    let [first, second] = [0, 1].map(|index| export(&database, folders[index].path()));
+    for file in FILES {
+        let [one, other] = [&first, &second].map(|export| fs::read(export.join(format!("{file}.zst"))));
+        assert!(one.expect("a file") == other.expect("a file"), "{file} depends on the snapshot only");
+        run_shell(&first, &format!("zstd -q -d {file}.zst"));
+        assert_eq!(sqlite(&first.join(file), "PRAGMA integrity_check; PRAGMA user_version"), "ok\n1\n");
+    }
+    let printed = sqlite(&first.join("catalogue.sqlite"), CHARTS);
+    let mut charts: Vec<Value> =
+        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for chart in &mut charts {
+        // printf has no NULL.
+        if chart["variant"] == "0000000000000000" {
+            chart["variant"] = Value::Null;
+        }
+    }
+    let expected = expected_charts(&first);
+    assert!(expected.len() > 20 && expected.iter().any(|chart| chart["declaredRef"].is_string()));
+    assert_eq!(charts, expected);
+    let unique = "SELECT count(DISTINCT hash) FROM charts";
+    let [catalogue, hashes] = FILES.map(|file| sqlite(&first.join(file), unique));
+    assert_eq!(hashes, catalogue);
+}
+
+/// Changes 0.5 % of the chartsets of a generated catalogue: the metadata of half of them, a chart of the
+/// others.
+const CHANGES: &str = "
+CREATE TEMP TABLE changed AS SELECT id, row_number() OVER (ORDER BY md5(id)) AS place FROM chartsets WHERE shown;
+DELETE FROM changed WHERE place > (SELECT count(*) FROM changed) / 200;
+UPDATE chartsets SET updated_at_ms = updated_at_ms + 604800000 WHERE id IN (SELECT id FROM changed);
+UPDATE chartset_charts SET difficulty = difficulty || ' (2)', tags = tags || '{new}'
+WHERE chartset_id IN (SELECT id FROM changed WHERE place % 2 = 0);
+CREATE TEMP TABLE replaced AS
+SELECT DISTINCT ON (chartset_id) chartset_id, chart_hash AS hash FROM chartset_charts
+WHERE chartset_id IN (SELECT id FROM changed WHERE place % 2 = 1) ORDER BY chartset_id, chart_hash;
+INSERT INTO charts
+SELECT (jsonb_populate_record(chart, jsonb_build_object('hash', '\\x' || encode(sha256(chart.hash), 'hex')))).*
+FROM charts AS chart WHERE hash IN (SELECT hash FROM replaced);
+UPDATE chartset_charts AS member SET chart_hash = sha256(hash) FROM replaced
+WHERE member.chartset_id = replaced.chartset_id AND member.chart_hash = hash;
+";
+
+#[tokio::test]
+async fn files_and_patches_have_the_promised_sizes() {
+    let (database, exports) = (TestDatabase::create().await, tempfile::tempdir().expect("a folder"));
+    indexer(database.url(), &["migrate"]).succeeded();
+    let generate = |seed: &str, chartsets: &str, charts: &str| {
+        let size = ["--chartsets", chartsets, "--charts", charts];
+        let arguments = [&["--add", "--seed", seed, "--rox-files", "tiny"], &size[..]].concat();
+        generate_catalogue(database.url(), &arguments).succeeded();
+    };
+    generate("1", "6000", "20000");
+    let before = export(&database, exports.path());
+    let hashes = size(before.join("hashes.sqlite.zst"));
+    assert!(hashes <= 20_000 * MAX_HASH_BYTES, "{hashes} bytes");
+    generate("2", "30", "100");
+    database.psql(CHANGES);
+    let after = export(&database, exports.path());
+    for file in FILES {
+        let patch = size(after.join(format!("{file}.patch.zst")));
+        let whole = size(after.join(format!("{file}.zst")));
+        assert!(patch * 100 <= whole * MAX_PATCH_PERCENT, "{file}: {patch} of {whole} bytes");
+    }
+}
+
+#[tokio::test]
+async fn zstd_applies_a_patch() {
+    let (database, exports) = (sample_database().await, tempfile::tempdir().expect("a folder"));
+    let before = export(&database, exports.path());
+    let library = Library::new();
+    library.osu("alpha/999999 new/a.osu", ChartSpec::numbered(999));
+    indexer(database.url(), &["ingest", &library.argument()]).succeeded();
+    let after = export(&database, exports.path());
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(after.join("manifest.json")).expect("a file")).expect("JSON");
+    assert_eq!(manifest["patchesFrom"], before.file_name().and_then(|name| name.to_str()).expect("UTF-8"));
+    let folder = tempfile::tempdir().expect("a folder");
+    for file in FILES {
+        let copied = [(&before, format!("{file}.zst")), (&after, format!("{file}.patch.zst"))];
+        for (export, name) in copied {
+            fs::copy(export.join(&name), folder.path().join(name)).expect("a file");
+        }
+    }
+    let document = read("docs/formats/catalogue.md");
+    // The third one needs DuckDB, which Debian does not have.
+    for command in &blocks(&document, "sh")[..2] {
+        run_shell(folder.path(), command);
+    }
+    for file in FILES {
+        let whole = fs::read(after.join(format!("{file}.zst"))).expect("a file");
+        let patched = fs::read(folder.path().join(file)).expect("a file");
+        assert!(patched == zstd::decode_all(&whole[..]).expect("zstd"), "{file}");
+    }
+}

@@ -171,6 +171,7 @@ pub(crate) mod tests {
     /// A change of the document, and so a change of the list item or of the folding, requires a new [`FORMAT`]:
     /// nodes are then rebuilt, and no page mixes two formats.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a document")]
     fn format_matches_this_document() {
         let indexed = with_every_attribute();
         assert_eq!((FORMAT, FOLDING_VERSION), (6, 1));

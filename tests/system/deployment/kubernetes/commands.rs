@@ -371,7 +371,9 @@ fn unknown_in_other(objects: &Objects, call: &Call, container: &str) -> Option<S
 impl Container<'_> {
     fn unknown(&self, call: &Call) -> Option<String> {
         let ports = array(&self.container["ports"]);
-        let is_port = |port: &str| ports.iter().any(|one| one["containerPort"].to_string() == port);
+        let is_port = |port: &str| {
+            ports.iter().any(|one| port.parse::<u64>().is_ok_and(|port| one["containerPort"] == port))
+        };
         let requested = call.program.iter().flat_map(|word| word.split("http://127.0.0.1:").skip(1));
         let requested = requested.filter_map(|rest| rest.split('/').next());
         let forwarded = call.words.get(1).filter(|_| call.verb == "port-forward").map(String::as_str);

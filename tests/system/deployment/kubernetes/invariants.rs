@@ -379,7 +379,7 @@ fn commits_survive_a_failover(objects: &Objects) -> Vec<String> {
     checks.iter().filter(|(_, holds)| !holds).map(|(what, _)| (*what).to_owned()).collect()
 }
 
-/// Through the service of CloudNativePG for all standbys of a cluster, if there are any.
+/// Through the service for all standbys of a cluster, if there are any.
 fn replicas_read_from_the_standbys(objects: &Objects) -> Vec<String> {
     let Some(cluster) = objects.find("Cluster", "postgres") else { return vec!["no cluster".to_owned()] };
     let expected = (cluster["spec"]["instances"] != 1).then(|| format!("{}-ro", name(cluster)));

@@ -19,6 +19,7 @@ mod load;
 mod logging;
 mod long_polls;
 mod lookup;
+mod objects;
 mod outage;
 mod overload;
 mod preview;

@@ -267,7 +267,7 @@ async fn export_is_what_the_manifest_says() {
     assert!(name.ends_with(&format!("Z-{}", manifest["sequence"])), "{name}");
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 

@@ -12,6 +12,7 @@ mod hostile_exports;
 mod increments;
 mod metrics;
 mod mirror;
+mod objects;
 mod real_charts;
 mod reingest;
 mod removals;

@@ -54,23 +54,34 @@ CREATE INDEX charts_by_variant ON charts USING hash (variant);
 -- A table of its own, so that reading the numbers of charts does not read the pages of their files.
 CREATE TABLE rox_files (
     hash               bytea PRIMARY KEY REFERENCES charts,
-    bytes              bytea NOT NULL,
+    -- NULL if the file is an object.
+    bytes              bytea,
     -- The BLAKE3 digest of a file that has replaced another one. Its ETag is then not the hash, and the change
     -- feed names the digest.
-    replacement_digest bytea CHECK (octet_length(replacement_digest) = 32)
+    replacement_digest bytea CHECK (octet_length(replacement_digest) = 32),
+    -- The name of the file in the store of objects, which is its BLAKE3 digest (decision 0092). A row that has
+    -- the bytes as well does not need the object, which is about to be deleted.
+    object             bytea CHECK (octet_length(object) = 32),
+    CHECK (bytes IS NOT NULL OR object IS NOT NULL)
 );
 -- Not compressed by PostgreSQL: the files are compressed already.
 ALTER TABLE rox_files ALTER COLUMN bytes SET STORAGE EXTERNAL;
 -- For pages of the change feed.
 CREATE INDEX rox_files_replaced ON rox_files (hash) WHERE replacement_digest IS NOT NULL;
+-- Finds the objects that no row needs. Reads are by equality only.
+CREATE INDEX rox_files_by_object ON rox_files USING hash (object) WHERE object IS NOT NULL;
 
 -- A table of its own for the same reason. A preview and a density curve are computed from the ROX file, and may
--- be missing: `chart-indexer backfill` computes them. There is no foreign key, since a chart is deleted together
--- with its preview; `chart-indexer verify` reports previews without a chart.
+-- be missing: `chart-indexer backfill` computes them. There is no foreign key, since a chart is deleted
+-- together with its preview; `chart-indexer verify` reports previews without a chart.
 CREATE TABLE chart_previews (
-    hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
-    json bytea NOT NULL
+    hash   bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+    -- NULL if it is an object, as in rox_files.
+    json   bytea,
+    object bytea CHECK (octet_length(object) = 32),
+    CHECK (json IS NOT NULL OR object IS NOT NULL)
 );
+CREATE INDEX chart_previews_by_object ON chart_previews USING hash (object) WHERE object IS NOT NULL;
 -- pglz takes twenty times as long, which is most of the time of an insert. A server may be built without LZ4.
 DO $$ BEGIN
     ALTER TABLE chart_previews ALTER COLUMN json SET COMPRESSION lz4;
@@ -174,9 +185,9 @@ CREATE TABLE chart_aliases (
 );
 CREATE INDEX chart_aliases_by_alias ON chart_aliases USING hash (alias);
 
--- The version of the folding that title_sort, artist_sort, creator_search and search_words of all chartsets have
--- (decision 0077). Programs with another version refuse to use the catalogue; `chart-indexer migrate` folds it
--- again.
+-- The version of the folding that title_sort, artist_sort, creator_search and search_words of all chartsets
+-- have (decision 0077). Programs with another version refuse to use the catalogue; `chart-indexer migrate`
+-- folds it again.
 CREATE TABLE text_folding (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     version  integer NOT NULL
@@ -251,8 +262,8 @@ CREATE INDEX shown_chartsets_by_length ON shown_chartsets (length_max_ms DESC, i
     INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, density_max);
 CREATE INDEX shown_chartsets_by_density ON shown_chartsets (density_max DESC, id)
     INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms);
--- Densities are few whole numbers, so PostgreSQL expects to sort many ids of equal ones, and reads all matches of
--- a text instead.
+-- Densities are few whole numbers, so PostgreSQL expects to sort many ids of equal ones, and reads all matches
+-- of a text instead.
 CREATE INDEX shown_chartsets_by_density_ascending ON shown_chartsets (density_max, id)
     INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms);
 -- Filters of these lists are mostly of charts, so an index with all columns would have its size for nothing.
@@ -264,16 +275,16 @@ CREATE FUNCTION key_count_bits(keys smallint[]) RETURNS smallint LANGUAGE sql IM
     SELECT coalesce(sum(1 << key_count), 0)::smallint FROM unnest(keys) AS key_count
 $$;
 
--- The version of rating and patterns that lists filter and sort by. While `chart-indexer backfill` computes those
--- of another version, charts that have it already are not in lists by rating and patterns.
+-- The version of rating and patterns that lists filter and sort by. While `chart-indexer backfill` computes
+-- those of another version, charts that have it already are not in lists by rating and patterns.
 CREATE TABLE chart_analysis (
     only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     listed_version smallint NOT NULL
 );
 INSERT INTO chart_analysis (listed_version) VALUES (1);
 
--- One row per chart of a shown chartset that is not removed, with the columns that lists filter charts by. Only the
--- function below writes it.
+-- One row per chart of a shown chartset that is not removed, with the columns that lists filter charts by. Only
+-- the function below writes it.
 CREATE TABLE shown_charts (
     bpm_min      double precision NOT NULL,
     bpm_max      double precision NOT NULL,
@@ -360,21 +371,22 @@ CREATE TRIGGER chartsets_write_shown
         creator_search, source_kind, removed_at_ms, chart_count
     ON chartsets FOR EACH ROW EXECUTE FUNCTION write_shown_chartset();
 
--- Once for each chartset of the charts of a statement: for each chart it would be most of the time of a backfill.
+-- Once for each chartset of the charts of a statement: for each chart it would be most of the time of a
+-- backfill.
 CREATE TRIGGER charts_write_shown
     AFTER UPDATE ON charts REFERENCING OLD TABLE AS before NEW TABLE AS after
     FOR EACH STATEMENT EXECUTE FUNCTION write_shown_analysis();
 
 -- Percentiles -------------------------------------------------------------------------------------------------
 
--- One row per number of keys and measure that at least 100 charts of shown chartsets have, so that the page of a
--- chart can say how many of them are easier. `chart-indexer` writes them after an ingest and once a day: they move
--- too slowly to be computed with each change.
+-- One row per number of keys and measure that at least 100 charts of shown chartsets have, so that the page of
+-- a chart can say how many of them are easier. `chart-indexer` writes them after an ingest and once a day: they
+-- move too slowly to be computed with each change.
 CREATE TABLE chart_percentiles (
     keys           smallint NOT NULL,
     measure        text NOT NULL CHECK (measure IN ('rating', 'density_peak')),
-    -- For 1 % to 99 %, the least value which that share of the charts is below. There are fewer if many charts have
-    -- the greatest value.
+    -- For 1 % to 99 %, the least value which that share of the charts is below. There are fewer if many charts
+    -- have the greatest value.
     lower_bounds   double precision[] NOT NULL,
     computed_at_ms bigint NOT NULL,
     PRIMARY KEY (keys, measure)
@@ -608,20 +620,21 @@ CREATE TABLE mirror (
     is_starting boolean NOT NULL DEFAULT true
 );
 
--- The chartsets that were stored when the mirror started (again), and were neither in the export nor in the feed
--- since. Those that are left at the end of the feed are gone there, and are deleted.
+-- The chartsets that were stored when the mirror started (again), and were neither in the export nor in the
+-- feed since. Those that are left at the end of the feed are gone there, and are deleted.
 CREATE TABLE mirror_unconfirmed (
     chartset_id text COLLATE "C" PRIMARY KEY
 );
 
--- The digests of ROX files that have replaced others, of charts that were not stored when the feed named them. A
--- replica of the other index may still have the earlier file.
+-- The digests of ROX files that have replaced others, of charts that were not stored when the feed named them.
+-- A replica of the other index may still have the earlier file.
 CREATE TABLE mirror_replacements (
     hash   bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
     digest bytea NOT NULL CHECK (octet_length(digest) = 32)
 );
 
--- CDN (docs/operations/cdn.md) ---------------------------------------------------------------------------------
+-- CDN (docs/operations/cdn.md)
+-- ---------------------------------------------------------------------------------
 
 -- The position in the change feed up to which a CDN is purged, as in change_feed.
 CREATE TABLE cdn_purges (

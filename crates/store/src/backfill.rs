@@ -1,11 +1,15 @@
 //! Reads and writes what is computed of stored charts from their ROX files, for `chart-indexer backfill` and
 //! `verify`.
 
+use std::collections::HashSet;
+
 use chart_index_domain::{ANALYSIS_VERSION, ChartAnalysis, ChartPreview, NoteHash};
-use sqlx::Connection;
+use chart_index_objects::{ObjectError, Objects};
+use sqlx::{Connection, PgConnection};
 
 use crate::column_values::{AnalysisValues, parse_hash};
 use crate::error::corrupt;
+use crate::stored_files::{NewFiles, RoxFileRow};
 use crate::{Store, StoreError, removal_lock};
 
 /// Whether a stored chart has all that is computed from its ROX file.
@@ -33,8 +37,9 @@ pub struct ComputedChart {
 /// Updates charts and their previews where they differ, and returns the hashes of these charts. All parts see
 /// the rows before the update.
 const PUT_COMPUTED: &str = "WITH given AS MATERIALIZED (
-         SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::smallint[], $5::bytea[], $6::smallint[])
-             AS given (hash, curve, json, rating, patterns, version)
+         SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::smallint[], $6::bytea[],
+                              $7::smallint[])
+             AS given (hash, curve, json, object, rating, patterns, version)
      ), analysed AS MATERIALIZED (
          SELECT given.hash FROM given JOIN charts AS chart ON chart.hash = given.hash
          WHERE (chart.rating, chart.patterns, chart.analysis_version)
@@ -49,9 +54,10 @@ const PUT_COMPUTED: &str = "WITH given AS MATERIALIZED (
                    IS DISTINCT FROM (given.curve, given.rating, given.patterns, given.version)
          RETURNING chart.hash
      ), written AS (
-         INSERT INTO chart_previews AS preview (hash, json)
-         SELECT given.hash, given.json FROM given JOIN charts ON charts.hash = given.hash
-         ON CONFLICT (hash) DO UPDATE SET json = excluded.json WHERE preview.json <> excluded.json
+         INSERT INTO chart_previews AS preview (hash, json, object)
+         SELECT given.hash, given.json, given.object FROM given JOIN charts ON charts.hash = given.hash
+         ON CONFLICT (hash) DO UPDATE SET json = excluded.json, object = excluded.object
+         WHERE (preview.json, preview.object) IS DISTINCT FROM (excluded.json, excluded.object)
          RETURNING hash
      ), changed AS (
          SELECT hash FROM updated UNION SELECT hash FROM written
@@ -98,18 +104,28 @@ impl Store {
     }
 
     /// Returns the ROX files of these charts, known or not, in no particular order. Charts without one are left
-    /// out.
+    /// out, and so are those whose objects are missing or damaged, which is logged.
     pub async fn rox_files(&self, charts: &[NoteHash]) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
+        const OPERATION: &str = "read ROX files";
         let hashes = &hash_bytes(charts.iter());
-        self.run_once("read ROX files", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, Vec<u8>)> =
-                sqlx::query_as("SELECT hash, bytes FROM rox_files WHERE hash = ANY($1)")
+        let read = self.run_once(OPERATION, |mut connection| async move {
+            let rows: Vec<RoxFileRow> =
+                sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
                     .bind(hashes)
                     .fetch_all(&mut *connection)
                     .await?;
-            rows.into_iter().map(|(hash, bytes)| Ok((parse_hash(&hash)?, bytes))).collect()
-        })
-        .await
+            rows.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()
+        });
+        let (hashes, files): (Vec<_>, Vec<_>) = read.await?.into_iter().unzip();
+        let contents = self.contents(files).await.map_err(|error| StoreError::new(OPERATION, error))?;
+        let present = |(hash, content): (NoteHash, Result<_, ObjectError>)| match content {
+            Ok(content) => Some((hash, content)),
+            Err(error) => {
+                tracing::error!(%hash, %error, "a ROX file is lost");
+                None
+            }
+        };
+        Ok(hashes.into_iter().zip(contents).filter_map(present).collect())
     }
 
     /// Stores what was computed of stored charts, and records the charts that had none of it or something else
@@ -119,6 +135,7 @@ impl Store {
         let mut charts: Vec<&ComputedChart> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);
         let analyses: Vec<_> = charts.iter().map(|chart| Some(chart.analysis)).collect();
+        let objects = self.objects();
         self.run_once("write computed values of charts", |mut connection| {
             let AnalysisValues { ratings, patterns, versions } = AnalysisValues::new(&analyses);
             let charts = &charts;
@@ -127,10 +144,12 @@ impl Store {
                 // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well,
                 // from what it sees.
                 removal_lock::lock_out_ingests(&mut transaction).await?;
+                let previews = store_previews(&mut transaction, objects, charts).await?;
                 let changed: Vec<Vec<u8>> = sqlx::query_scalar(PUT_COMPUTED)
                     .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
                     .bind(charts.iter().map(|chart| &chart.preview.curve.as_bytes()[..]).collect::<Vec<_>>())
-                    .bind(charts.iter().map(|chart| &chart.preview.json[..]).collect::<Vec<_>>())
+                    .bind(previews.bytes)
+                    .bind(previews.objects)
                     .bind(ratings)
                     .bind(patterns)
                     .bind(versions)
@@ -183,6 +202,33 @@ impl Store {
         })
         .await
     }
+}
+
+/// Stores the previews that are to be objects: those whose rows name objects, and new ones of charts that are
+/// not removed. A preview stays where it is: that it is elsewhere is no change of the chart.
+async fn store_previews<'a>(
+    connection: &mut PgConnection,
+    objects: Option<&Objects>,
+    charts: &[&'a ComputedChart],
+) -> Result<NewFiles<'a>, sqlx::Error> {
+    let mut in_postgresql: HashSet<Vec<u8>> = HashSet::new();
+    if objects.is_some() {
+        let rows: Vec<Vec<u8>> = sqlx::query_scalar(
+            "SELECT hash FROM chart_previews WHERE hash = ANY($1) AND object IS NULL
+             UNION
+             SELECT hash FROM charts WHERE hash = ANY($1) AND removed_at_ms IS NOT NULL
+                AND NOT EXISTS (SELECT FROM chart_previews AS preview WHERE preview.hash = charts.hash)",
+        )
+        .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
+        .fetch_all(connection)
+        .await?;
+        in_postgresql.extend(rows);
+    }
+    let previews = charts.iter().map(|chart| Some(&chart.preview.json[..])).collect();
+    let stays = |index: usize| {
+        charts.get(index).is_some_and(|chart| in_postgresql.contains(&chart.hash.as_bytes()[..]))
+    };
+    NewFiles::store(objects, previews, stays).await
 }
 
 fn hash_bytes<'a>(hashes: impl Iterator<Item = &'a NoteHash>) -> Vec<&'a [u8]> {

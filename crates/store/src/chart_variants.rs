@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use chart_index_domain::{NoteHash, ReadError, Rows, Variant, VariantTiming, round_to_thousandths};
 
 use crate::Store;
+use crate::error::read_error;
 use crate::lookups::{
     KnownChart, LookupRow, Occurrence, and_analysis, is_known, known_chart, select_occurrences,
 };
+use crate::stored_files::StoredFile;
 
+const OPERATION: &str = "find variants of charts";
 /// The size up to which a preview is read for its times, in bytes: a chart with 60,000 notes.
-const MAX_PREVIEW_BYTES: i32 = 256 * 1024;
+const MAX_PREVIEW_BYTES: u32 = 256 * 1024;
 
 /// A chart, by its hash or by the variant that a client has computed. Both may be given: the hash of a
 /// converted copy is unknown.
@@ -55,6 +58,8 @@ struct VariantRow {
     total: i64,
     /// In the first row of a chart, if it is compared with another one.
     preview: Option<Vec<u8>>,
+    /// The name of the object with the preview, likewise.
+    preview_object: Option<Vec<u8>>,
     #[sqlx(flatten)]
     lookup: LookupRow,
 }
@@ -63,7 +68,7 @@ struct VariantRow {
 #[derive(Default)]
 struct Found {
     total: u64,
-    preview: Option<Vec<u8>>,
+    preview: Option<StoredFile>,
     occurrences: Vec<Occurrence>,
 }
 
@@ -101,7 +106,12 @@ const FIND_VARIANTS: &str = concat!(
                       AND wanted.request IN (SELECT request FROM related)
                  THEN (SELECT preview.json FROM chart_previews AS preview
                        WHERE preview.hash = wanted.hash AND octet_length(preview.json) <= $3)
-            END AS preview
+            END AS preview,
+            CASE WHEN row_number() OVER (PARTITION BY wanted.request, wanted.hash) = 1
+                      AND wanted.request IN (SELECT request FROM related)
+                 THEN (SELECT preview.object FROM chart_previews AS preview
+                       WHERE preview.hash = wanted.hash AND preview.json IS NULL)
+            END AS preview_object
      FROM (SELECT request, hash, 0 AS total FROM asked WHERE hash IS NOT NULL
            UNION ALL SELECT request, hash, total FROM related) AS wanted
      CROSS JOIN LATERAL (",
@@ -110,32 +120,49 @@ const FIND_VARIANTS: &str = concat!(
 );
 
 impl Store {
-    /// Returns, for each request, the chart and those with one of its variants. It is one statement.
+    /// Returns, for each request, the chart and those with one of its variants. It is one statement, and a read
+    /// of each preview that is an object.
     pub async fn chart_variants(&self, requests: &[VariantRequest]) -> Result<Vec<ChartVariants>, ReadError> {
         let hashes: &Vec<Option<&[u8]>> =
             &requests.iter().map(|request| request.hash.as_ref().map(|hash| &hash.as_bytes()[..])).collect();
         let variants: &Vec<Option<&[u8]>> =
             &requests.iter().map(|request| request.variant.as_ref().map(|id| &id.as_bytes()[..])).collect();
-        self.short_read("find variants of charts", |mut connection| async move {
+        let read = self.short_read(OPERATION, |mut connection| async move {
             let rows: Vec<VariantRow> = sqlx::query_as(FIND_VARIANTS)
                 .bind(hashes)
                 .bind(variants)
-                .bind(MAX_PREVIEW_BYTES)
+                .bind(i64::from(MAX_PREVIEW_BYTES))
                 .fetch_all(&mut *connection)
                 .await?;
             connection.release();
             let mut found: HashMap<(usize, NoteHash), Found> = HashMap::new();
-            for VariantRow { request, total, preview, lookup } in rows {
+            for VariantRow { request, total, preview, preview_object, lookup } in rows {
                 let occurrence = lookup.parse()?;
                 let request = usize::try_from(request).unwrap_or_default();
                 let chart = found.entry((request, occurrence.member.hash)).or_default();
                 chart.total = total.unsigned_abs();
-                chart.preview = preview.or(chart.preview.take());
+                if preview.is_some() || preview_object.is_some() {
+                    chart.preview = Some(StoredFile::parse(preview, preview_object.as_deref())?);
+                }
                 chart.occurrences.push(occurrence);
             }
-            Ok(assemble(requests, found))
-        })
-        .await
+            Ok(found)
+        });
+        let mut found = read.await?;
+        let read = self.read_previews(found.values_mut().collect()).await;
+        read.map_err(|error| read_error(OPERATION, error))?;
+        Ok(assemble(requests, found))
+    }
+
+    /// Reads the previews that are objects. Those that are lost are left out, as are those that are too long.
+    async fn read_previews(&self, mut found: Vec<&mut Found>) -> Result<(), sqlx::Error> {
+        found.retain(|chart| matches!(chart.preview, Some(StoredFile::Object(_))));
+        let files = found.iter_mut().filter_map(|chart| chart.preview.take()).collect();
+        for (chart, content) in found.into_iter().zip(self.contents(files).await?) {
+            let content = content.ok().filter(|json| json.len() <= MAX_PREVIEW_BYTES as usize);
+            chart.preview = content.map(StoredFile::Bytes);
+        }
+        Ok(())
     }
 }
 
@@ -175,6 +202,9 @@ impl Found {
     /// The rows of the notes in the preview.
     fn rows(&self) -> Option<Rows> {
         let keys = self.occurrences.first()?.member.numbers.keys;
-        Rows::from_preview(keys, self.preview.as_ref()?)
+        match self.preview.as_ref()? {
+            StoredFile::Bytes(json) => Rows::from_preview(keys, json),
+            StoredFile::Object(_) => None,
+        }
     }
 }

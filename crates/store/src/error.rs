@@ -4,6 +4,7 @@ use std::error::Error;
 
 use chart_index_domain::ReadError;
 use chart_index_instrumentation::ErrorType;
+use chart_index_objects::ObjectError;
 use sqlx::postgres::PgDatabaseError;
 
 use crate::time_limit::is_no_response;
@@ -17,7 +18,7 @@ type Cause = Box<dyn Error + Send + Sync>;
 /// [`Store::migrate`](crate::Store::migrate) commits each migration on its own.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// PostgreSQL is unavailable, starting or overloaded. A retry may succeed.
+    /// PostgreSQL is unavailable, starting or overloaded, or the store of objects is. A retry may succeed.
     #[error("{operation}: database unavailable")]
     Unavailable {
         /// What failed, such as `put chartset`.
@@ -62,11 +63,11 @@ impl StoreError {
 
     pub(crate) fn new(operation: &'static str, error: sqlx::Error) -> Self {
         if is_unavailable(&error) {
-            Self::Unavailable { operation, source: error.into() }
+            Self::Unavailable { operation, source: cause(error) }
         } else if is_rejection(&error) {
-            Self::Rejected { operation, source: error.into() }
+            Self::Rejected { operation, source: cause(error) }
         } else {
-            Self::Failed { operation, source: error.into() }
+            Self::Failed { operation, source: cause(error) }
         }
     }
 }
@@ -74,9 +75,23 @@ impl StoreError {
 /// Converts the error of a read.
 pub(crate) fn read_error(operation: &'static str, error: sqlx::Error) -> ReadError {
     if is_unavailable(&error) {
-        ReadError::Unavailable { operation, source: error.into() }
+        ReadError::Unavailable { operation, source: cause(error) }
     } else {
-        ReadError::Failed { operation, source: error.into() }
+        ReadError::Failed { operation, source: cause(error) }
+    }
+}
+
+/// Creates the error for a read or a write of an object, in a transaction or beside it. sqlx itself uses this
+/// variant for another kind of pool only.
+pub(crate) fn object_error(error: ObjectError) -> sqlx::Error {
+    sqlx::Error::AnyDriverError(error.into())
+}
+
+/// The error itself, or that of the store of objects.
+fn cause(error: sqlx::Error) -> Cause {
+    match error {
+        sqlx::Error::AnyDriverError(error) => error,
+        error => error.into(),
     }
 }
 
@@ -173,6 +188,9 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
     use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls, WorkerCrashed};
     if matches!(error, Io(_) | Tls(_) | PoolClosed | PoolTimedOut | WorkerCrashed) {
         return true;
+    }
+    if let sqlx::Error::AnyDriverError(error) = error {
+        return error.downcast_ref().is_some_and(ObjectError::is_unavailable);
     }
     let Some(code) = sqlstate(error) else { return false };
     // idle_in_transaction_session_timeout: the process was stopped.

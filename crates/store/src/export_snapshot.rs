@@ -4,13 +4,15 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_objects::ObjectError;
 use sqlx::PgConnection;
 
 use crate::change_feed_pages::{FeedPage, read_page};
 use crate::chartset_records::{CheckedRecord, read_records};
-use crate::column_values::{parse_chartset_id, parse_hash};
-use crate::error::corrupt;
+use crate::column_values::parse_chartset_id;
+use crate::error::{corrupt, object_error};
 use crate::lookups::is_known;
+use crate::stored_files::{RoxFileRow, StoredFile};
 use crate::time_limit::with_time_limit;
 use crate::{Store, StoreError};
 
@@ -34,6 +36,8 @@ const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 pub struct ExportSnapshot {
     connection: PgConnection,
     size: SnapshotSize,
+    /// For files that are objects.
+    store: Store,
 }
 
 /// The size of a snapshot, and its position in the change feed.
@@ -71,7 +75,8 @@ impl Store {
         };
         let (sequence, chartsets, charts): (i64, i64, i64) = with_time_limit(STATEMENT_LIMIT, take).await?;
         let [sequence, chartsets, charts] = [sequence, chartsets, charts].map(i64::unsigned_abs);
-        Ok(ExportSnapshot { connection, size: SnapshotSize { sequence, chartsets, charts } })
+        let size = SnapshotSize { sequence, chartsets, charts };
+        Ok(ExportSnapshot { connection, size, store: self.clone() })
     }
 }
 
@@ -143,22 +148,49 @@ impl ExportSnapshot {
             .await?;
             let charts = first_fitting(&charts, PAGE_BYTES, |(_, rox_bytes)| *rox_bytes);
             let hashes: Vec<&[u8]> = charts.iter().map(|(hash, _)| &hash[..]).collect();
-            let files: Vec<(Vec<u8>, Vec<u8>)> =
-                sqlx::query_as("SELECT hash, bytes FROM rox_files WHERE hash = ANY($1) ORDER BY hash")
-                    .bind(&hashes)
-                    .fetch_all(&mut *connection)
-                    .await?;
+            let files: Vec<RoxFileRow> = sqlx::query_as(
+                "SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1) ORDER BY hash",
+            )
+            .bind(&hashes)
+            .fetch_all(&mut *connection)
+            .await?;
             if files.len() < hashes.len() {
                 return Err(corrupt("a known chart has no ROX file"));
             }
-            files.into_iter().map(|(hash, bytes)| Ok((parse_hash(&hash)?, bytes))).collect()
+            files.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()
         };
-        with_time_limit(STATEMENT_LIMIT, read).await.map_err(|error| StoreError::new(OPERATION, error))
+        let files = with_time_limit(STATEMENT_LIMIT, read).await;
+        read_files(&self.store, files.map_err(|error| StoreError::new(OPERATION, error))?).await
     }
 }
 
+/// Reads the files that are objects. An object that was deleted since the snapshot is that of a file which was
+/// moved to PostgreSQL, or was replaced: then this export is older than the replacement, and is not used.
+async fn read_files(
+    store: &Store,
+    files: Vec<(NoteHash, StoredFile)>,
+) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
+    let failed = |error| StoreError::new(OPERATION, error);
+    let (hashes, files): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    let contents = store.contents(files).await.map_err(failed)?;
+    let mut read = Vec::with_capacity(contents.len());
+    for (hash, content) in hashes.into_iter().zip(contents) {
+        let content = match content {
+            Ok(content) => content,
+            Err(ObjectError::Missing { digest }) => {
+                let moved = store.rox_files(&[hash]).await?.pop();
+                let missing = || failed(object_error(ObjectError::Missing { digest }));
+                moved.map(|(_, content)| content).ok_or_else(missing)?
+            }
+            Err(error) => return Err(failed(object_error(error))),
+        };
+        read.push((hash, content));
+    }
+    Ok(read)
+}
+
 /// The first rows with a total size of at most `limit`, and at least one.
-fn first_fitting<T>(rows: &[T], limit: i64, size: impl Fn(&T) -> i64) -> &[T] {
+pub(crate) fn first_fitting<T>(rows: &[T], limit: i64, size: impl Fn(&T) -> i64) -> &[T] {
     let mut total = 0_i64;
     let fits = |row: &&T| {
         total = total.saturating_add(size(row));

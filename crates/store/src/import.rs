@@ -65,9 +65,10 @@ impl Store {
     pub async fn put_charts(&self, charts: &[ChartDraft], now_ms: i64) -> Result<(), StoreError> {
         let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);
+        let objects = self.objects();
         self.run_once("put charts", |mut connection| async move {
             let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
-            sql::insert_charts(&mut transaction, &charts, now_ms).await?;
+            sql::insert_charts(&mut transaction, objects, &charts, now_ms).await?;
             transaction.commit().await
         })
         .await

@@ -4,7 +4,7 @@
 //!
 //! | Table | One row per | Holds |
 //! |---|---|---|
-//! | `charts`, `rox_files` | note hash | numbers and ROX bytes of the first file ingested with this hash |
+//! | `charts`, `rox_files` | note hash | numbers and ROX bytes of the first file ingested with this hash, or the name of an object with them |
 //! | `chart_previews` | note hash | JSON computed from the ROX file, like `charts.density_curve` |
 //! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
 //! | `chart_aliases` | alias of a chart in a chartset | MD5 digests of its files, and variants with rolls |
@@ -64,6 +64,7 @@ mod migration;
 mod migration_tests;
 mod mirror;
 mod newest_chart;
+mod object_upkeep;
 mod packs;
 mod page_reads;
 mod percentiles;
@@ -89,6 +90,7 @@ mod standby;
 mod standby_polls;
 mod statement_columns;
 mod store;
+mod stored_files;
 mod stored_times;
 mod text_search;
 mod time_limit;
@@ -115,8 +117,9 @@ pub use hash_filters::{HashFilterState, NewHashFilter};
 pub use import::{ImportOutcome, ImportedChartset, Precedence, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
 pub use indexed_chartsets::ShownCount;
-pub use lookups::{KnownChart, RoxFile};
+pub use lookups::{KnownChart, RoxFile, RoxSource};
 pub use mirror::MirrorState;
+pub use object_upkeep::{CollectedObjects, FilePlace, MovedFiles};
 pub use postgres_search::PostgresSearch;
 pub use process_locks::{ProcessLocks, ProcessRole};
 pub use put_chartset::{PutEffect, PutOutcome};
@@ -124,4 +127,5 @@ pub use removal::{Removal, RemovalOutcome};
 pub use sitemap::SitemapPart;
 pub use standby::Standby;
 pub use store::Store;
+pub use stored_files::FileTable;
 pub use verify::{CatalogueCounts, ColumnMismatch, StoredChart};

@@ -6,10 +6,13 @@ use chart_index_domain::{
     Chart, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash, PublicSource,
     ReadError, Source, assemble_chartset,
 };
+use chart_index_objects::{ObjectDigest, ObjectError};
 
 use crate::Store;
 use crate::column_values::{parse_hash, parse_source};
+use crate::error::{object_error, read_error};
 use crate::rows::{MemberRow, analysis_columns, checked_at_ms, member_columns};
+use crate::stored_files::StoredFile;
 
 /// A chart that is known, as a lookup returns it.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,12 +26,21 @@ pub struct KnownChart {
 }
 
 /// The ROX file of a chart.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoxFile {
     /// Its content.
     pub bytes: Vec<u8>,
     /// Whether an administrator has replaced the first file of the note hash with it.
     pub is_replaced: bool,
+}
+
+/// Where the ROX file of a chart is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoxSource {
+    /// In PostgreSQL.
+    File(RoxFile),
+    /// In the store of objects, with this name.
+    Object(ObjectDigest),
 }
 
 /// The condition that `charts AS chart` is known.
@@ -126,6 +138,24 @@ pub(crate) const LOOK_UP_CHARTS: &str = look_up_charts!("");
 /// With their ratings and their patterns.
 const LOOK_UP_ANALYSED_CHARTS: &str = look_up_charts!(and_analysis!());
 
+const READ_ROX_FILE: &str = "read ROX file";
+
+/// Finds the ROX file of a known chart, and whether it has replaced another one.
+const FIND_ROX_FILE: &str = concat!(
+    "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
+     FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
+     WHERE chart.hash = $1 AND ",
+    is_known!()
+);
+
+/// Finds the preview of a known chart.
+const FIND_PREVIEW: &str = concat!(
+    "SELECT preview.json, preview.object, false FROM charts AS chart
+     JOIN chart_previews AS preview ON preview.hash = chart.hash
+     WHERE chart.hash = $1 AND ",
+    is_known!()
+);
+
 impl Store {
     /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
@@ -215,36 +245,62 @@ impl Store {
 
     /// Returns the ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<RoxFile>, ReadError> {
-        self.short_read("read ROX file", |mut connection| async move {
-            let rox = sqlx::query_as(concat!(
-                "SELECT rox.bytes, rox.replacement_digest IS NOT NULL AS is_replaced
-                 FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
-                 WHERE chart.hash = $1 AND ",
-                is_known!()
-            ))
-            .bind(hash.as_bytes())
-            .fetch_optional(&mut *connection)
-            .await?;
-            connection.release();
-            Ok(rox)
-        })
-        .await
+        let file = self.known_file(hash, READ_ROX_FILE, FIND_ROX_FILE).await?;
+        Ok(file.map(|(bytes, is_replaced)| RoxFile { bytes, is_replaced }))
+    }
+
+    /// Returns the name of the object that is the ROX file of the chart, if the chart is known; the file
+    /// itself, if it is in PostgreSQL.
+    pub async fn rox_source(&self, hash: NoteHash) -> Result<Option<RoxSource>, ReadError> {
+        let found = self.find_file(hash, READ_ROX_FILE, FIND_ROX_FILE).await?;
+        Ok(found.map(|(file, is_replaced)| match file {
+            StoredFile::Bytes(bytes) => RoxSource::File(RoxFile { bytes, is_replaced }),
+            StoredFile::Object(digest) => RoxSource::Object(digest),
+        }))
     }
 
     /// Returns the preview of the chart, as JSON, if the chart is known and its preview is stored.
     pub async fn chart_preview(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
-        self.short_read("read chart preview", |mut connection| async move {
-            let preview = sqlx::query_scalar(concat!(
-                "SELECT preview.json FROM charts AS chart
-                 JOIN chart_previews AS preview ON preview.hash = chart.hash
-                 WHERE chart.hash = $1 AND ",
-                is_known!()
-            ))
-            .bind(hash.as_bytes())
-            .fetch_optional(&mut *connection)
-            .await?;
+        let file = self.known_file(hash, "read chart preview", FIND_PREVIEW).await?;
+        Ok(file.map(|(json, _)| json))
+    }
+
+    /// Returns a file of the chart, if the chart is known and has one, and whether it was replaced.
+    async fn known_file(
+        &self,
+        hash: NoteHash,
+        operation: &'static str,
+        statement: &'static str,
+    ) -> Result<Option<(Vec<u8>, bool)>, ReadError> {
+        let failed = |error| read_error(operation, object_error(error));
+        let Some((file, is_replaced)) = self.find_file(hash, operation, statement).await? else {
+            return Ok(None);
+        };
+        match self.content(file).await {
+            Ok(content) => return Ok(Some((content, is_replaced))),
+            Err(ObjectError::Missing { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        // The object was deleted since, as that of a removed chart is: a standby may not know yet.
+        let primary = self.primary_of_standby();
+        let found = primary.as_ref().unwrap_or(self).find_file(hash, operation, statement).await?;
+        let Some((file, is_replaced)) = found else { return Ok(None) };
+        Ok(Some((self.content(file).await.map_err(failed)?, is_replaced)))
+    }
+
+    async fn find_file(
+        &self,
+        hash: NoteHash,
+        operation: &'static str,
+        statement: &'static str,
+    ) -> Result<Option<(StoredFile, bool)>, ReadError> {
+        self.short_read(operation, |mut connection| async move {
+            type Row = (Option<Vec<u8>>, Option<Vec<u8>>, bool);
+            let row: Option<Row> =
+                sqlx::query_as(statement).bind(hash.as_bytes()).fetch_optional(&mut *connection).await?;
             connection.release();
-            Ok(preview)
+            let Some((bytes, object, is_replaced)) = row else { return Ok(None) };
+            Ok(Some((StoredFile::parse(bytes, object.as_deref())?, is_replaced)))
         })
         .await
     }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, ChartsetMember, Entity, NoteHash, assemble_chartset,
 };
+use chart_index_objects::Objects;
 use sqlx::{Connection, PgConnection};
 
 use crate::column_values::parse_chartset_id;
@@ -107,14 +108,20 @@ impl Store {
     async fn put(&self, folders: &[Folder<'_>]) -> Result<Put, StoreError> {
         let mut attempt = 1;
         loop {
-            match self.try_run_once(OPERATION, |connection| Self::try_put(folders, connection)).await {
+            let put =
+                self.try_run_once(OPERATION, |connection| Self::try_put(folders, self.objects(), connection));
+            match put.await {
                 Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => attempt += 1,
                 put => return put.map_err(put_error),
             }
         }
     }
 
-    async fn try_put(folders: &[Folder<'_>], mut connection: PooledConnection) -> Result<Put, sqlx::Error> {
+    async fn try_put(
+        folders: &[Folder<'_>],
+        objects: Option<&Objects>,
+        mut connection: PooledConnection,
+    ) -> Result<Put, sqlx::Error> {
         // Most folders of an ingest are new or changed here, so the cheaper statement comes first. An import
         // has compared them.
         if let [folder @ Folder { times: StoredTimes { imported: None, now_ms, .. }, .. }] = folders
@@ -133,7 +140,7 @@ impl Store {
         };
         let ids = folders.iter().map(|folder| folder.draft.id);
         let mut transaction = connection.begin_with(removal_lock::begin_ingest(ids)).await?;
-        let canonical = store_charts(&mut transaction, folders, now_ms).await?;
+        let canonical = store_charts(&mut transaction, objects, folders, now_ms).await?;
         let missing = |chart: &&ChartDraft| !canonical.contains_key(&chart.hash);
         let charts = folders.iter().flat_map(|folder| &folder.charts).copied();
         let erased: HashSet<Entity> = charts.filter(missing).map(|chart| Entity::Chart(chart.hash)).collect();
@@ -195,6 +202,7 @@ impl<'a> Folder<'a> {
 /// Stores the new charts. Returns what is stored for every hash of the folders, except those that were erased.
 async fn store_charts(
     connection: &mut PgConnection,
+    objects: Option<&Objects>,
     folders: &[Folder<'_>],
     now_ms: i64,
 ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
@@ -214,7 +222,7 @@ async fn store_charts(
             return Ok(stored);
         }
     }
-    let inserted = sql::insert_charts(connection, &charts, now_ms).await?;
+    let inserted = sql::insert_charts(connection, objects, &charts, now_ms).await?;
     if inserted < charts.len() {
         // Some are removed or erased, or another transaction has stored them first, with its own numbers.
         return sql::stored_charts(connection, &hashes).await;

@@ -8,6 +8,7 @@ use chart_index_domain::{
     ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember,
     DensityCurve, Entity, FileAliases, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, Variant,
 };
+use chart_index_objects::Objects;
 use sqlx::PgConnection;
 
 use crate::Precedence;
@@ -18,6 +19,7 @@ use crate::rows::{ChartRow, analysis_columns, chart_columns};
 
 use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters, Placeholder, array_literal};
+use crate::stored_files::NewFiles;
 use crate::stored_times::StoredTimes;
 
 /// A stored chart. The first file ingested with its hash determines the numbers and the ROX bytes.
@@ -112,20 +114,21 @@ pub(crate) async fn erased(
 /// The transaction holds the lock of [`removal_lock`](crate::removal_lock).
 pub(crate) async fn insert_charts(
     connection: &mut PgConnection,
+    objects: Option<&Objects>,
     charts: &[&ChartDraft],
     now_ms: i64,
 ) -> Result<usize, sqlx::Error> {
     static STATEMENT: OnceLock<String> = OnceLock::new();
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect::<Option<Vec<_>>>();
     let rox_files = rox_files.ok_or_else(|| corrupt("a new chart has no ROX file"))?;
+    let (files, previews) = store_files(connection, objects, charts).await?;
     let mut parameters = Parameters::default();
     let now = parameters.bind(now_ms);
     let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
     let chart = new_chart_columns(&mut parameters, charts, &rox_files);
     let chart = Columns::concat([&Columns::single("hash", hashes), &chart]);
-    let rox_files = parameters.bind(rox_files);
-    let previews = charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..]));
-    let previews = parameters.bind(previews.collect::<Vec<_>>());
+    let [files, file_objects] = [parameters.bind(files.bytes), parameters.bind(files.objects)];
+    let [previews, preview_objects] = [parameters.bind(previews.bytes), parameters.bind(previews.objects)];
     let statement = STATEMENT.get_or_init(|| {
         format!(
             "WITH stored AS (
@@ -137,14 +140,16 @@ pub(crate) async fn insert_charts(
                  ON CONFLICT DO NOTHING
                  RETURNING hash, removed_at_ms
              ), files AS (
-                 INSERT INTO rox_files (hash, bytes)
-                 SELECT file.hash, file.bytes FROM unnest({hashes}, {rox_files}) AS file (hash, bytes)
+                 INSERT INTO rox_files (hash, bytes, object)
+                 SELECT file.hash, file.bytes, file.object
+                 FROM unnest({hashes}, {files}, {file_objects}) AS file (hash, bytes, object)
                  JOIN stored ON stored.hash = file.hash
              ), previews AS (
-                 INSERT INTO chart_previews (hash, json)
-                 SELECT preview.hash, preview.json FROM unnest({hashes}, {previews}) AS preview (hash, json)
+                 INSERT INTO chart_previews (hash, json, object)
+                 SELECT preview.hash, preview.json, preview.object
+                 FROM unnest({hashes}, {previews}, {preview_objects}) AS preview (hash, json, object)
                  JOIN stored ON stored.hash = preview.hash
-                 WHERE preview.json IS NOT NULL
+                 WHERE preview.json IS NOT NULL OR preview.object IS NOT NULL
              )
              SELECT count(*) FROM stored WHERE removed_at_ms IS NULL",
             names = chart.names(),
@@ -156,6 +161,30 @@ pub(crate) async fn insert_charts(
         .fetch_one(connection)
         .await?;
     Ok(usize::try_from(inserted).unwrap_or_default())
+}
+
+/// Stores the ROX files and the previews of new charts as objects, if there is a store of objects, except those
+/// of charts that are removed or erased.
+async fn store_files<'a>(
+    connection: &mut PgConnection,
+    objects: Option<&Objects>,
+    charts: &[&'a ChartDraft],
+) -> Result<(NewFiles<'a>, NewFiles<'a>), sqlx::Error> {
+    let mut removed: HashSet<Vec<u8>> = HashSet::new();
+    if objects.is_some() {
+        let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+        let rows: Vec<Vec<u8>> = sqlx::query_scalar("SELECT entity FROM removals WHERE entity = ANY($1)")
+            .bind(hashes)
+            .fetch_all(connection)
+            .await?;
+        removed.extend(rows);
+    }
+    let stays =
+        |index: usize| charts.get(index).is_some_and(|chart| removed.contains(&chart.hash.as_bytes()[..]));
+    let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect();
+    let previews =
+        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..])).collect();
+    Ok((NewFiles::store(objects, rox_files, stays).await?, NewFiles::store(objects, previews, stays).await?))
 }
 
 /// The columns of `charts` that follow from a ROX file.

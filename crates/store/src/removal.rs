@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{Entity, ReadError};
+use chart_index_objects::ObjectDigest;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::column_values::{entity_bytes, parse_entity};
@@ -11,6 +12,7 @@ use crate::derived_columns::DerivedColumns;
 use crate::pooled_connection::PooledConnection;
 use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters};
+use crate::stored_files::parse_object;
 use crate::{Store, StoreError, removal_lock};
 
 /// Maximum number of mismatches that are returned.
@@ -51,7 +53,8 @@ impl Store {
     /// charts that no other one contains. An entry that is in the list already may be erased later.
     pub async fn remove(&self, removals: &[Removal], now_ms: i64) -> Result<Vec<RemovalOutcome>, StoreError> {
         let remove = |connection| Self::add_removals(connection, removals, now_ms);
-        let stored = self.run_once("remove", remove).await?;
+        let (stored, objects) = self.run_once("remove", remove).await?;
+        self.delete_unneeded_objects("remove", &objects).await?;
         let outcome = |removal: &Removal| match stored.get(&removal.entity) {
             None => RemovalOutcome::AlreadyRemoved,
             Some(false) => RemovalOutcome::NotStored,
@@ -72,7 +75,9 @@ impl Store {
     /// If it `is_removal`, an operator has removed them from the index that this one mirrors: cached responses
     /// and exports with them are not served.
     pub async fn delete(&self, entities: &[Entity], is_removal: bool) -> Result<(), StoreError> {
-        self.run_once("delete", |connection| Self::delete_entities(connection, entities, is_removal)).await
+        let delete = |connection| Self::delete_entities(connection, entities, is_removal);
+        let objects = self.run_once("delete", delete).await?;
+        self.delete_unneeded_objects("delete", &objects).await.map(drop)
     }
 
     /// Returns the list of removals, the oldest first.
@@ -129,12 +134,13 @@ impl Store {
         .await
     }
 
-    /// Returns the entities that were not in the list before, each with whether it is stored.
+    /// Returns the entities that were not in the list before, each with whether it is stored, and the objects
+    /// that the rows of erased ones named.
     async fn add_removals(
         mut connection: PooledConnection,
         removals: &[Removal],
         now_ms: i64,
-    ) -> Result<HashMap<Entity, bool>, sqlx::Error> {
+    ) -> Result<(HashMap<Entity, bool>, Vec<ObjectDigest>), sqlx::Error> {
         let entities: Vec<&[u8]> = removals.iter().map(|removal| entity_bytes(&removal.entity)).collect();
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
@@ -154,17 +160,17 @@ impl Store {
         .bind(removals.iter().map(|removal| removal.erased).collect::<Vec<_>>())
         .execute(&mut *transaction)
         .await?;
-        erase(&mut transaction, erased()).await?;
+        let objects = erase(&mut transaction, erased()).await?;
         derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
         transaction.commit().await?;
-        Ok(added)
+        Ok((added, objects))
     }
 
     async fn delete_entities(
         mut connection: PooledConnection,
         entities: &[Entity],
         is_removal: bool,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<Vec<ObjectDigest>, sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, entities).await?;
@@ -181,9 +187,10 @@ impl Store {
             let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
             record.bind(bytes).execute(&mut *transaction).await?;
         }
-        erase(&mut transaction, entities).await?;
+        let objects = erase(&mut transaction, entities).await?;
         derive_chartsets(&mut transaction, &sets, None).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        Ok(objects)
     }
 
     async fn delete_removal(
@@ -225,14 +232,15 @@ async fn unlisted(
 }
 
 /// Deletes everything that is stored of these charts and chartsets, and of the charts that are in no other
-/// chartset. No ingest runs meanwhile, and after it those that contain one of these charts are not unchanged.
+/// chartset, and returns the objects that their rows named. No ingest runs meanwhile, and after it those that
+/// contain one of these charts are not unchanged.
 async fn erase(
     connection: &mut PgConnection,
     entities: impl IntoIterator<Item = &Entity>,
-) -> Result<(), sqlx::Error> {
+) -> Result<Vec<ObjectDigest>, sqlx::Error> {
     let (charts, chartsets) = charts_and_chartsets(entities);
     if charts.is_empty() && chartsets.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     sqlx::query(
         "UPDATE chartsets SET content_fingerprint = decode(repeat('00', 32), 'hex')
@@ -257,12 +265,20 @@ async fn erase(
     .bind(members)
     .fetch_all(&mut *connection)
     .await?;
+    let mut objects = Vec::new();
     for statement in [
-        "DELETE FROM rox_files WHERE hash = ANY($1)",
-        "DELETE FROM chart_previews WHERE hash = ANY($1)",
-        "DELETE FROM chart_aliases WHERE chart_hash = ANY($1)",
-        "DELETE FROM charts WHERE hash = ANY($1)",
+        "DELETE FROM rox_files WHERE hash = ANY($1) RETURNING object",
+        "DELETE FROM chart_previews WHERE hash = ANY($1) RETURNING object",
     ] {
+        let deleted: Vec<Option<Vec<u8>>> =
+            sqlx::query_scalar(statement).bind(&hashes).fetch_all(&mut *connection).await?;
+        for object in deleted.iter().flatten() {
+            objects.push(parse_object(object)?);
+        }
+    }
+    for statement in
+        ["DELETE FROM chart_aliases WHERE chart_hash = ANY($1)", "DELETE FROM charts WHERE hash = ANY($1)"]
+    {
         sqlx::query(statement).bind(&hashes).execute(&mut *connection).await?;
     }
     for statement in [
@@ -275,7 +291,7 @@ async fn erase(
     ] {
         sqlx::query(statement).bind(&chartsets).execute(&mut *connection).await?;
     }
-    Ok(())
+    Ok(objects)
 }
 
 fn charts_and_chartsets<'a>(entities: impl IntoIterator<Item = &'a Entity>) -> (Vec<&'a [u8]>, Vec<String>) {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use chart_index_domain::ReadError;
+use chart_index_objects::Objects;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
@@ -27,6 +28,8 @@ pub struct Store {
     breaker: Option<CircuitBreaker>,
     /// Serves reads while it is current, and while the primary is unavailable.
     standby: Option<Standby>,
+    /// Where new files are stored, and those that rows name; `None` if all are in PostgreSQL.
+    objects: Option<Objects>,
 }
 
 impl Store {
@@ -35,7 +38,7 @@ impl Store {
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
         let server = Server::new(config, PoolName::Requests, None);
-        Self { server, breaker: Some(CircuitBreaker::default()), standby: None }
+        Self { server, breaker: Some(CircuitBreaker::default()), standby: None, objects: None }
     }
 
     /// Lets a streaming standby serve reads, with as many connections. It is not used until a
@@ -45,6 +48,18 @@ impl Store {
         let requests = StoreConfig { url, ..self.server.config().clone() };
         let monitoring = monitoring_config(&requests);
         Self { standby: Some(Standby::new(&requests, &monitoring)), ..self }
+    }
+
+    /// Lets new files be stored as objects, and files be read from them.
+    #[must_use]
+    pub fn with_objects(self, objects: Objects) -> Self {
+        Self { objects: Some(objects), ..self }
+    }
+
+    /// The store of objects, if there is one.
+    #[must_use]
+    pub const fn objects(&self) -> Option<&Objects> {
+        self.objects.as_ref()
     }
 
     /// The standby, for [`CatalogueWatch::start`](crate::CatalogueWatch::start).
@@ -59,7 +74,8 @@ impl Store {
     #[must_use]
     pub fn monitoring(&self) -> Self {
         let config = monitoring_config(self.server.config());
-        Self { server: Server::new(&config, PoolName::Monitoring, None), breaker: None, standby: None }
+        let server = Server::new(&config, PoolName::Monitoring, None);
+        Self { server, breaker: None, standby: None, objects: None }
     }
 
     /// This store without its standby, if it has one: for what the standby may lack.

@@ -11,6 +11,7 @@ use crate::error::corrupt;
 use crate::lookups::is_known;
 use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::rows::{ChartRow, analysis_columns, chart_columns};
+use crate::stored_files::StoredFile;
 use crate::{Store, StoreError};
 
 /// A stored chart, whether or not it is known.
@@ -33,6 +34,8 @@ pub struct StoredChart {
     pub rox: Vec<u8>,
     /// Its preview; `None` if the density curve or the JSON is missing.
     pub preview: Option<ChartPreview>,
+    /// Why these files are missing, if their objects are missing or damaged.
+    pub lost: Vec<String>,
 }
 
 /// A stored value of a chartset that differs from the value derived from its charts.
@@ -62,8 +65,10 @@ struct StoredChartRow {
     #[sqlx(flatten)]
     chart: ChartRow,
     note_hash_version: i32,
-    rox: Vec<u8>,
+    rox: Option<Vec<u8>>,
+    rox_object: Option<Vec<u8>>,
     preview_json: Option<Vec<u8>>,
+    preview_object: Option<Vec<u8>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -82,31 +87,60 @@ impl Store {
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<StoredChart>, StoreError> {
-        self.run_once("read stored charts", |connection| Self::stored_charts(connection, after, limit)).await
+        const OPERATION: &str = "read stored charts";
+        let failed = |error| StoreError::new(OPERATION, error);
+        let read = self.run_once(OPERATION, |connection| Self::stored_charts(connection, after, limit));
+        let (mut charts, mut rox_files, mut previews) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, mut row) in read.await?.into_iter().enumerate() {
+            let (rox, preview) = row.files().map_err(failed)?;
+            rox_files.extend(rox.map(|file| (index, file)));
+            previews.extend(
+                row.chart.curve().map_err(failed)?.zip(preview).map(|(curve, file)| ((index, curve), file)),
+            );
+            charts.push(row.parse().map_err(failed)?);
+        }
+        let (indexes, files): (Vec<usize>, Vec<_>) = rox_files.into_iter().unzip();
+        for (index, rox) in indexes.into_iter().zip(self.contents(files).await.map_err(failed)?) {
+            let Some(chart) = charts.get_mut(index) else { continue };
+            match rox {
+                Ok(rox) => chart.rox = rox,
+                Err(error) => chart.lost.push(format!("its ROX file is lost: {error}")),
+            }
+        }
+        let (places, files): (Vec<_>, Vec<_>) = previews.into_iter().unzip();
+        for ((index, curve), json) in places.into_iter().zip(self.contents(files).await.map_err(failed)?) {
+            let Some(chart) = charts.get_mut(index) else { continue };
+            match json {
+                Ok(json) => chart.preview = Some(ChartPreview { curve, json }),
+                Err(error) => chart.lost.push(format!("its preview is lost: {error}")),
+            }
+        }
+        Ok(charts)
     }
 
     async fn stored_charts(
         mut connection: PooledConnection,
         after: Option<NoteHash>,
         limit: u32,
-    ) -> Result<Vec<StoredChart>, sqlx::Error> {
-        let rows: Vec<StoredChartRow> = sqlx::query_as(concat!(
+    ) -> Result<Vec<StoredChartRow>, sqlx::Error> {
+        sqlx::query_as(concat!(
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
             ", chart.density_curve, chart.variant, ",
             analysis_columns!(),
             ", chart.note_hash_version,
-             coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
-             (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json
+             (SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox,
+             (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object,
+             (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json,
+             (SELECT preview.object FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_object
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
         ))
         // The empty value sorts before every hash.
         .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
         .bind(i64::from(limit))
         .fetch_all(&mut *connection)
-        .await?;
-        rows.into_iter().map(StoredChartRow::parse).collect()
+        .await
     }
 
     /// Derives the next chartsets from their charts again and compares every stored column. Returns the
@@ -166,8 +200,18 @@ impl Store {
 }
 
 impl StoredChartRow {
-    fn parse(self) -> Result<StoredChart, sqlx::Error> {
-        let preview = self.chart.curve()?.zip(self.preview_json);
+    /// The ROX file and the preview.
+    fn files(&mut self) -> Result<(Option<StoredFile>, Option<StoredFile>), sqlx::Error> {
+        let file = |bytes: Option<Vec<u8>>, object: Option<&[u8]>| {
+            let is_stored = bytes.is_some() || object.is_some();
+            is_stored.then(|| StoredFile::parse(bytes, object)).transpose()
+        };
+        let rox = file(self.rox.take(), self.rox_object.as_deref())?;
+        Ok((rox, file(self.preview_json.take(), self.preview_object.as_deref())?))
+    }
+
+    /// The chart without its files.
+    fn parse(&self) -> Result<StoredChart, sqlx::Error> {
         Ok(StoredChart {
             hash: self.chart.hash()?,
             note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
@@ -175,8 +219,9 @@ impl StoredChartRow {
             variant: self.chart.variant()?,
             analysis: self.chart.analysis()?,
             rox_bytes: self.chart.rox_bytes()?,
-            rox: self.rox,
-            preview: preview.map(|(curve, json)| ChartPreview { curve, json }),
+            rox: Vec::new(),
+            preview: None,
+            lost: Vec::new(),
         })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chart_index_cli::{FileParser, parse_milliseconds};
 use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_objects::{ObjectStoreArguments, ObjectStoreConfig, Objects};
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
@@ -39,6 +40,9 @@ impl Cli {
             self.store.url()?;
         }
         match &self.command {
+            Command::Objects { .. } => {
+                self.store.objects.url().context("no store of objects: set OBJECT_STORE_URL").map(drop)
+            }
             Command::Sync { meilisearch, .. }
             | Command::Rebuild { meilisearch, .. }
             | Command::Verify { search: true, meilisearch } => search::check_nodes(meilisearch),
@@ -54,6 +58,8 @@ impl Cli {
 pub(crate) struct StoreArguments {
     #[command(flatten)]
     database: DatabaseArguments,
+    #[command(flatten)]
+    objects: ObjectStoreArguments,
 }
 
 impl StoreArguments {
@@ -66,7 +72,7 @@ impl StoreArguments {
     /// A store with longer timeouts than those of a server.
     ///
     /// # Errors
-    /// No database is configured.
+    /// No database is configured, or the store of objects cannot be opened.
     pub(crate) fn store(&self) -> Result<Store> {
         let timeout = Duration::from_secs(10);
         let config = StoreConfig {
@@ -75,7 +81,14 @@ impl StoreArguments {
             statement_timeout: 30 * timeout,
             ..StoreConfig::new(self.url()?.clone())
         };
-        Ok(Store::new(&config))
+        let store = Store::new(&config);
+        let Some(url) = self.objects.url() else { return Ok(store) };
+        let config = ObjectStoreConfig {
+            request_timeout: timeout,
+            timeout: 3 * timeout,
+            ..ObjectStoreConfig::new(url.clone())
+        };
+        Ok(store.with_objects(Objects::open(&config).context("OBJECT_STORE_URL")?))
     }
 }
 
@@ -312,6 +325,11 @@ pub(crate) enum Command {
     ///
     /// `ingest`, `import`, `restore` and `follow` build it as well.
     Filter,
+    /// Move ROX files and previews between PostgreSQL and the store of objects, and delete unneeded objects
+    Objects {
+        #[command(subcommand)]
+        command: ObjectsCommand,
+    },
     /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change
     /// feed match their charts, that the rows match the list of removals, and that the hash filter contains
     /// every chart
@@ -322,6 +340,43 @@ pub(crate) enum Command {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
     },
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum ObjectsCommand {
+    /// Move all ROX files and previews to the store of objects, except those of removed charts
+    ///
+    /// Readers and ingests go on. It is safe to interrupt it and to run it again.
+    Migrate {
+        /// Move them from the store of objects to PostgreSQL instead
+        #[arg(long)]
+        to_postgres: bool,
+    },
+    /// Delete the objects that no chart needs
+    ///
+    /// Run it once a day. Ingests and removals that were interrupted, replaced files and moves to PostgreSQL
+    /// leave such objects.
+    Gc {
+        /// Keep objects that were written within this time, such as `24h` or `7d`. It must be longer than the
+        /// age of a backup that may be restored
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_grace)]
+        grace: Duration,
+    },
+}
+
+/// Parses a whole number of seconds, minutes, hours or days.
+fn parse_grace(text: &str) -> Result<Duration, String> {
+    let invalid = || "not a number of s, m, h or d, such as `24h`".to_owned();
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(invalid)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return Err(invalid()),
+    };
+    let number: u32 = number.parse().map_err(|_| invalid())?;
+    Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
 /// What to remove, and why.

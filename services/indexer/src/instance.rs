@@ -74,6 +74,11 @@ impl Instance {
         self.client.request(method, self.url(path)).timeout(TIMEOUT)
     }
 
+    /// A request for a file that the instance redirects to, whose response must be complete within a minute.
+    pub(crate) fn request_elsewhere(&self, url: Url) -> RequestBuilder {
+        self.client.get(url).timeout(TIMEOUT)
+    }
+
     /// A request for a file of any size.
     pub(crate) fn download(&self, path: &str) -> RequestBuilder {
         self.client.get(self.url(path))

@@ -19,6 +19,7 @@ mod library;
 mod metrics;
 mod metrics_listener;
 mod mirror;
+mod objects;
 mod percentiles;
 mod purge;
 mod refusal_kind;
@@ -38,7 +39,7 @@ use chart_index_store::Store;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
 use tokio::runtime::Runtime;
 
-use crate::cli::{Cli, Command, RemovalsCommand};
+use crate::cli::{Cli, Command, ObjectsCommand, RemovalsCommand};
 use crate::export::{Content, ExportOptions};
 use crate::ingest::{Completion, IngestOptions};
 use crate::metrics_listener::Readiness;
@@ -57,6 +58,8 @@ const IMPORT_INTERRUPTED: &str =
     "the chartsets imported so far are complete; run the command again to continue";
 /// Printed when `sync`, `follow` or `mirror` is interrupted.
 const SYNC_INTERRUPTED: &str = "the next run continues where this one ended";
+/// Printed when `objects migrate` or `objects gc` is interrupted.
+const OBJECTS_INTERRUPTED: &str = "run the command again to continue";
 /// Printed when `rebuild` is interrupted.
 const REBUILD_INTERRUPTED: &str =
     "the live index is complete; run rebuild again, it starts from the beginning";
@@ -168,6 +171,16 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
         Command::Filter => filter::filter(&store()?).await?,
+        Command::Objects { command } => {
+            let store = store()?;
+            let work = async {
+                match command {
+                    ObjectsCommand::Migrate { to_postgres } => objects::migrate(&store, to_postgres).await,
+                    ObjectsCommand::Gc { grace } => objects::gc(&store, grace).await,
+                }
+            };
+            return until_signalled(work, OBJECTS_INTERRUPTED, None).await;
+        }
         Command::Verify { search: true, meilisearch } => {
             Box::pin(search::verify(&store()?, &search::writers(&meilisearch)?)).await?;
         }

@@ -54,12 +54,18 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
     for removal in &mut removals {
         removal.erased |= erase;
     }
-    let mut outcomes = Vec::with_capacity(removals.len());
-    for batch in removals.chunks(BATCH) {
-        outcomes.append(&mut store.remove(batch, now_ms()).await?);
-    }
-    // Even if nothing changed: an earlier run may have been interrupted before it did.
-    change_feed::assign(store).await?;
+    let outcomes = if store.objects().is_some() {
+        // An object is deleted while a row names it, so that an interrupted run leaves none behind.
+        let not_erased = |removal: &Removal| Removal { erased: false, ..removal.clone() };
+        let outcomes = add(store, &removals.iter().map(not_erased).collect::<Vec<_>>()).await?;
+        let withdrawn = store.withdraw_objects().await;
+        withdrawn.context("removed, but objects are not deleted yet: run this command again")?;
+        removals.retain(|removal| removal.erased);
+        add(store, &removals).await?;
+        outcomes
+    } else {
+        add(store, &removals).await?
+    };
     match (entry, &outcomes[..]) {
         (Some(entry), [outcome]) => print_outcome(
             entry,
@@ -72,6 +78,17 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
         ),
         _ => print_summary(&outcomes),
     }
+}
+
+/// Adds entries to the list of removals.
+async fn add(store: &Store, removals: &[Removal]) -> Result<Vec<RemovalOutcome>> {
+    let mut outcomes = Vec::with_capacity(removals.len());
+    for batch in removals.chunks(BATCH) {
+        outcomes.append(&mut store.remove(batch, now_ms()).await?);
+    }
+    // Even if nothing changed: an earlier run may have been interrupted before it did.
+    change_feed::assign(store).await?;
+    Ok(outcomes)
 }
 
 /// Prints the list of removals.

@@ -74,11 +74,17 @@ async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
 }
 
 fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, note_hash_version: version, rox_bytes, rox, .. } = chart;
+    let StoredChart { hash, note_hash_version: version, rox_bytes, rox, lost, .. } = chart;
     if *version != NOTE_HASH_VERSION {
         findings.add(format_args!(
             "chart {hash}: its note hash has version {version}, but should have {NOTE_HASH_VERSION}"
         ))?;
+    }
+    if !lost.is_empty() {
+        for loss in lost {
+            findings.add(format_args!("chart {hash}: {loss}"))?;
+        }
+        return Ok(());
     }
     if *rox_bytes != rox.len() as u64 {
         findings.add(format_args!(

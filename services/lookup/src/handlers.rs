@@ -1,17 +1,21 @@
 //! The handlers: each extracts its parameters, reads through the response cache and responds.
 
+use std::array::TryFromSliceError;
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_cache::{CacheKey, CachedResponse, Representation};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, HashParam, Include, MediaType, RateLimited, RequestHeaders, Resource,
-    TextBody, not_modified,
+    ApiError, CachePolicy, EntityTag, HashParam, Include, MediaType, RateLimitCheck, RateLimited,
+    RequestHeaders, Resource, TextBody, not_modified,
 };
-use chart_index_store::{RoxFile, Store, VariantRequest};
+use chart_index_objects::{ObjectDigest, PublicObjectsUrl};
+use chart_index_store::{RoxFile, RoxSource, Store, VariantRequest};
 
 use crate::LookupState;
 use crate::lookup_body::LookupBody;
@@ -85,32 +89,84 @@ pub(crate) async fn rox(
     RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
+    if let Some(objects) = &state.public_objects {
+        return rox_or_redirect(&state, check, hash, &headers, objects).await;
+    }
     let fill = {
         let state = Arc::clone(&state);
         async move || read_rox(&state.store, hash).await
     };
     let key = CacheKey::rox(hash);
-    let cached = state.cache.read(check, key, fill).await?;
-    let CachedResponse::Found(rox) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
-    let tag = match &*rox.plain().tag {
-        "" => EntityTag::from(hash),
-        tag => tag.parse().map_err(|error| ApiError::Internal(Box::new(error)))?,
+    let CachedResponse::Found(rox) = state.cache.read(check, key, fill).await? else {
+        return Err(ApiError::NotFound(Resource::RoxFile));
     };
-    let response = if headers.matches(&tag) {
-        not_modified(&tag, CachePolicy::Rox)
-    } else {
-        rox_response(hash, &tag, rox.plain().bytes.clone())
-    };
+    let response = cached_rox_response(hash, &headers, rox.plain())?;
     Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
-/// Caches the file without a tag, which is the hash, or with that of its content if it replaces another file.
-async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
-    let Some(RoxFile { bytes, is_replaced }) = store.rox(hash).await? else {
-        return Ok(CachedResponse::NotFound);
+/// Responds with a redirect to the object, if the file is one.
+async fn rox_or_redirect(
+    state: &Arc<LookupState>,
+    check: RateLimitCheck,
+    hash: NoteHash,
+    headers: &RequestHeaders,
+    objects: &PublicObjectsUrl,
+) -> Result<Response, ApiError> {
+    let fill = {
+        let state = Arc::clone(state);
+        async move || read_rox_source(&state.store, hash).await
     };
+    // Other replicas may respond with the file.
+    let key = CacheKey::rox(hash).with_fields(1);
+    let CachedResponse::Found(cached) = state.cache.read(check, key, fill).await? else {
+        return Err(ApiError::NotFound(Resource::RoxFile));
+    };
+    let cdn_headers = state.cache.cdn_headers(&key);
+    let body = cached.plain();
+    if *body.tag != *OBJECT {
+        return Ok((cdn_headers, cached_rox_response(hash, headers, body)?).into_response());
+    }
+    let digest: [u8; 32] =
+        body.bytes[..].try_into().map_err(|error: TryFromSliceError| ApiError::Internal(error.into()))?;
+    let location = [(LOCATION, objects.address_of(&ObjectDigest::from_bytes(digest)))];
+    Ok((StatusCode::FOUND, CachePolicy::Redirect, cdn_headers, location).into_response())
+}
+
+/// The tag of a cached response that is the digest of an object: no entity tag.
+const OBJECT: &str = "object";
+
+async fn read_rox_source(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    Ok(match store.rox_source(hash).await? {
+        None => CachedResponse::NotFound,
+        Some(RoxSource::File(file)) => cached_rox(file),
+        Some(RoxSource::Object(digest)) => CachedResponse::found(digest.as_bytes().to_vec(), OBJECT),
+    })
+}
+
+fn cached_rox_response(
+    hash: NoteHash,
+    headers: &RequestHeaders,
+    rox: &Representation,
+) -> Result<Response, ApiError> {
+    let tag = match &*rox.tag {
+        "" => EntityTag::from(hash),
+        tag => tag.parse().map_err(|error| ApiError::Internal(Box::new(error)))?,
+    };
+    Ok(if headers.matches(&tag) {
+        not_modified(&tag, CachePolicy::Rox)
+    } else {
+        rox_response(hash, &tag, rox.bytes.clone())
+    })
+}
+
+async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    Ok(store.rox(hash).await?.map_or(CachedResponse::NotFound, cached_rox))
+}
+
+/// Caches the file without a tag, which is the hash, or with that of its content if it replaces another file.
+fn cached_rox(RoxFile { bytes, is_replaced }: RoxFile) -> CachedResponse {
     let tag = is_replaced.then(|| EntityTag::from_content(&bytes));
-    Ok(CachedResponse::found(bytes, tag.as_ref().map_or("", EntityTag::as_str)))
+    CachedResponse::found(bytes, tag.as_ref().map_or("", EntityTag::as_str))
 }
 
 /// `GET /api/charts/{hash}/preview`. The tag is that of the content: unlike a ROX file, a preview is sent as

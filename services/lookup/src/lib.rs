@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use axum::routing::{get, post};
 use chart_index_http::{ResponseCache, Routes};
+use chart_index_objects::PublicObjectsUrl;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
@@ -30,6 +31,8 @@ pub struct LookupState {
     pub store: Store,
     /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
+    /// Where clients are sent for ROX files that are objects; `None` to respond with the files.
+    pub public_objects: Option<PublicObjectsUrl>,
     /// The runtime for batches, which take milliseconds of processor time.
     pub background: Handle,
 }

@@ -19,7 +19,12 @@ async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
     let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
-    let routes = routes(LookupState { store, cache: response_cache(), background: Handle::current() });
+    let routes = routes(LookupState {
+        store,
+        cache: response_cache(),
+        public_objects: None,
+        background: Handle::current(),
+    });
     let limits = RequestLimitConfig {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use chart_index_cli::{FileParser, parse_milliseconds};
 use chart_index_http::{CdnConfig, RequestLimitConfig, ServerConfig};
+use chart_index_objects::{ObjectStoreArguments, PublicObjectsUrl};
 use chart_index_ratelimit::{Limits, TrustedProxies};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
@@ -69,6 +70,14 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten, next_help_heading = "PostgreSQL")]
     pub(crate) store: StoreArguments,
+
+    #[command(flatten, next_help_heading = "Store of objects")]
+    pub(crate) objects: ObjectStoreArguments,
+
+    /// Address below which the objects are public. Requests for ROX files that are objects are redirected
+    /// there; without it they are answered with the files.
+    #[arg(long, env = "OBJECTS_PUBLIC_URL", value_name = "URL")]
+    pub(crate) objects_public_url: Option<PublicObjectsUrl>,
 
     #[command(flatten, next_help_heading = "Redis")]
     pub(crate) redis: RedisArguments,
@@ -367,6 +376,8 @@ mod tests {
             ("--postgres-max-searches", "0", "POSTGRES_MAX_SEARCHES"),
             ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
+            ("--object-store-url", "/srv/objects", "OBJECT_STORE_URL"),
+            ("--objects-public-url", "s3://bucket", "OBJECTS_PUBLIC_URL"),
             ("--database-read-url", "mysql://db/charts", "DATABASE_READ_URL"),
             ("--log-format", "xml", "LOG_FORMAT"),
             ("--log-filter", "info,=", "RUST_LOG"),

@@ -15,6 +15,7 @@ use chart_index_http::{
 };
 use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
+use chart_index_objects::{ObjectStoreConfig, Objects};
 use chart_index_pages::PagesState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::{RedisConfig, RedisConnection, RedisPool};
@@ -106,7 +107,7 @@ impl App {
         threads: &WorkerThreads,
         max_connections: NonZeroU32,
     ) -> anyhow::Result<Self> {
-        let store = arguments.store.store()?;
+        let store = connect_store(arguments)?;
         let monitoring = store.monitoring();
         let readiness = Readiness::new(monitoring.clone());
         let changes = Arc::new(RecentChanges::new());
@@ -148,6 +149,7 @@ fn server_configs(arguments: &ServeArguments, threads: usize) -> (ServerConfig, 
         threads,
         redis_nodes: arguments.redis.endpoint().nodes(),
         searches: if has_nodes { arguments.cache.max_fills_in_flight.get() } else { 0 },
+        objects: if arguments.objects.url().is_some() { max_object_reads(arguments) } else { 0 },
     };
     let max_connections =
         open_file_limit::clamp_connections(server.max_connections, others, open_file_limit::raise());
@@ -166,6 +168,26 @@ fn server_configs(arguments: &ServeArguments, threads: usize) -> (ServerConfig, 
 
 async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
+}
+
+/// The store, with the store of objects if there is one.
+///
+/// # Errors
+///
+/// The settings of one of them are invalid.
+fn connect_store(arguments: &ServeArguments) -> anyhow::Result<Store> {
+    let store = arguments.store.store()?;
+    let Some(url) = arguments.objects.url() else { return Ok(store) };
+    let config = ObjectStoreConfig {
+        max_in_flight: max_object_reads(arguments),
+        ..ObjectStoreConfig::new(url.clone())
+    };
+    Ok(store.with_objects(Objects::open(&config).context("OBJECT_STORE_URL")?))
+}
+
+/// Half of the fills: while the store of objects hangs, the others are left to lookups.
+fn max_object_reads(arguments: &ServeArguments) -> usize {
+    arguments.cache.max_fills_in_flight.get().div_ceil(2)
 }
 
 const INVALID_REDIS: &str = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
@@ -255,7 +277,12 @@ fn routes(
 ) -> Routes {
     let mut routes = Routes::new(cache.rate_limiter()).with_tags(arguments.cdn);
     if arguments.services.contains(&Service::Lookup) {
-        let state = LookupState { store: store.clone(), cache: cache.clone(), background: Handle::current() };
+        let state = LookupState {
+            store: store.clone(),
+            cache: cache.clone(),
+            public_objects: arguments.objects_public_url.clone(),
+            background: Handle::current(),
+        };
         routes = routes.merge(chart_index_lookup::routes(state));
     }
     if arguments.services.contains(&Service::Browse) {

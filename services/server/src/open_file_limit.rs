@@ -14,6 +14,8 @@ pub(crate) struct OtherFiles {
     pub(crate) redis_nodes: usize,
     /// Searches in Meilisearch at a time.
     pub(crate) searches: usize,
+    /// Reads of objects at a time.
+    pub(crate) objects: usize,
 }
 
 /// Files of the runtime of a thread.
@@ -29,7 +31,8 @@ const MARGIN: u64 = 64;
 impl OtherFiles {
     fn number(&self) -> u64 {
         let of_threads = self.threads.saturating_mul(RUNTIME_FILES + self.redis_nodes);
-        let others = of_threads.saturating_add(REDIS_CONNECTIONS * self.redis_nodes + self.searches);
+        let others =
+            of_threads.saturating_add(REDIS_CONNECTIONS * self.redis_nodes + self.searches + self.objects);
         u64::from(PRIVATE_CONNECTIONS.get() + self.database.get()) + MARGIN + others as u64
     }
 }
@@ -80,7 +83,8 @@ mod tests {
     fn connections_leave_room_for_other_files() {
         let number = |number| NonZeroU32::new(number).unwrap();
         // 64 + 16 + 64 + 4 × (4 + 3) + 6 × 3 + 64.
-        let others = OtherFiles { database: number(16), threads: 4, redis_nodes: 3, searches: 64 };
+        let others =
+            OtherFiles { database: number(16), threads: 4, redis_nodes: 3, searches: 64, objects: 0 };
         for (max, open_files, expected) in [
             (8_192, None, 8_192),
             (8_192, Some(1_048_576), 8_192),

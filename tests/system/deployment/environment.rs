@@ -33,6 +33,8 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("MEILISEARCH_API_KEY", "serve lookup,bulk", "lookups and the change feed use no search engine"),
     ("MEILISEARCH_URL", "serve lookup,bulk", "lookups and the change feed use no search engine"),
     ("METRICS_LISTEN", "ingest", "ends between two scrapes"),
+    ("OBJECTS_PUBLIC_URL", "", "there is no public bucket"),
+    ("OBJECT_STORE_URL", "", "a choice of the operator: docs/operations/objects.md"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "", "without a collector nothing is pushed"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "", "a collector in the same network needs no key"),
     ("OTEL_METRIC_EXPORT_INTERVAL", "", "the default of OpenTelemetry"),

@@ -64,6 +64,8 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
         filter::build_after_interruption(store).await;
     }
     result?;
+    // Of new charts in removed chartsets.
+    store.withdraw_objects().await?;
     filter::build(store, Due::AnyChange).await?;
     percentiles::compute(store).await?;
     writeln!(std::io::stdout(), "{}", counts.summary())?;

@@ -82,6 +82,8 @@ pub(crate) async fn ingest(
     let reported = report.finish().and_then(|()| Ok(report.print_summary(&mut std::io::stdout().lock())?));
     if let Some(store) = &store {
         if let Ok(Completion::All) = completion {
+            // Of new charts in removed chartsets.
+            store.withdraw_objects().await?;
             filter::build(store, Due::AnyChange).await?;
             percentiles::compute(store).await?;
         } else {

@@ -94,7 +94,10 @@ impl Upstream {
         let path = format!("/api/charts/{hash}/rox");
         let read = async {
             // A cache may have an earlier file, or that there was none.
-            let response = self.0.send(without_cache(self.0.request(Method::GET, &path))).await?;
+            let mut response = self.0.send(without_cache(self.0.request(Method::GET, &path))).await?;
+            if let Some(address) = address_elsewhere(&response) {
+                response = self.0.send(self.0.request_elsewhere(address)).await?;
+            }
             match response.status() {
                 StatusCode::NOT_FOUND => Ok(RoxResponse::Missing),
                 StatusCode::OK => {
@@ -204,6 +207,13 @@ impl Upstream {
 /// Lets caches ask whether what they have is current.
 fn without_cache(request: RequestBuilder) -> RequestBuilder {
     request.header(CACHE_CONTROL, "no-cache")
+}
+
+/// The address of a file in a public bucket, which is read like one of the instance: nothing of it is trusted.
+fn address_elsewhere(response: &Response) -> Option<Url> {
+    let location = response.headers().get(LOCATION).filter(|_| response.status() == StatusCode::FOUND)?;
+    let address = Url::parse(location.to_str().ok()?).ok()?;
+    matches!(address.scheme(), "http" | "https").then_some(address)
 }
 
 fn export_in_location(response: &Response) -> Option<ExportName> {

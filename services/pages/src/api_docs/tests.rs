@@ -28,6 +28,7 @@ fn templates() -> BTreeSet<&'static str> {
     let lookup = chart_index_lookup::routes(LookupState {
         store: store.clone(),
         cache: cache.clone(),
+        public_objects: None,
         background: Handle::current(),
     });
     let browse = chart_index_browse::routes(BrowseState {

@@ -1,0 +1,22 @@
+//! The setting `OBJECT_STORE_URL`.
+
+use clap::Args;
+
+use crate::ObjectStoreUrl;
+
+/// The store of objects that a program uses.
+#[derive(Debug, Clone, Args)]
+pub struct ObjectStoreArguments {
+    /// Where new ROX files and previews are stored: `s3://bucket/prefix`, or a folder as `file:///path`.
+    /// Without it, in PostgreSQL
+    #[arg(long, env = "OBJECT_STORE_URL", global = true, value_name = "URL")]
+    object_store_url: Option<ObjectStoreUrl>,
+}
+
+impl ObjectStoreArguments {
+    /// The address of the store, if one is configured.
+    #[must_use]
+    pub const fn url(&self) -> Option<&ObjectStoreUrl> {
+        self.object_store_url.as_ref()
+    }
+}

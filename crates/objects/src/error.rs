@@ -1,0 +1,56 @@
+//! Errors of reads and writes of objects.
+
+use chart_index_instrumentation::ErrorType;
+
+use crate::ObjectDigest;
+
+/// An object could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// There is no such object.
+    #[error("object {digest} is missing")]
+    Missing {
+        /// Its name.
+        digest: ObjectDigest,
+    },
+    /// The bytes of the object are not those that it was stored with.
+    #[error("object {digest} is damaged")]
+    Damaged {
+        /// Its name.
+        digest: ObjectDigest,
+    },
+    /// A row names an object, and no store of objects is configured.
+    #[error("the store of objects is not configured: set OBJECT_STORE_URL")]
+    NotConfigured,
+    /// The store cannot be opened with this configuration.
+    #[error("cannot open the store of objects")]
+    Invalid(#[source] object_store::Error),
+    /// The store is unavailable, or refuses access. A retry may succeed.
+    #[error("the store of objects is unavailable")]
+    Unavailable(#[source] object_store::Error),
+    /// The store did not respond in time, or too many reads and writes are in flight. A retry may succeed.
+    #[error("the store of objects did not respond in time")]
+    TimedOut,
+}
+
+impl ObjectError {
+    /// Whether a retry may succeed.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::TimedOut)
+    }
+
+    /// Whether the object itself is missing or damaged: others may be readable.
+    #[must_use]
+    pub const fn is_loss(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::Damaged { .. })
+    }
+
+    pub(crate) const fn error_type(&self) -> ErrorType {
+        match self {
+            Self::TimedOut => ErrorType::Timeout,
+            Self::Unavailable(_) => ErrorType::Unavailable,
+            _ => ErrorType::Error,
+        }
+    }
+}

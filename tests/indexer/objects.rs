@@ -1,0 +1,374 @@
+//! Files in the store of objects, here a folder (docs/operations/objects.md).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use chart_index_tests::{Service, within};
+use tempfile::TempDir;
+
+use super::exports::{block_table, hex, release, wait_until_blocked};
+use super::*;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The rows of both tables of files, as `hash` and whether they have bytes and an object.
+const PLACES: &str =
+    "SELECT count(*) FILTER (WHERE bytes IS NOT NULL), count(*) FILTER (WHERE object IS NOT NULL)
+                      FROM (SELECT bytes, object FROM rox_files
+                            UNION ALL SELECT json, object FROM chart_previews) AS files";
+
+/// A database and a folder of objects.
+struct Site {
+    database: Database,
+    folder: TempDir,
+}
+
+impl Site {
+    async fn new() -> Self {
+        Self { database: Database::new().await, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// With three charts in two chartsets, of which the first has two.
+    async fn ingested() -> (Self, Library) {
+        let (site, library) = (Self::new().await, library());
+        site.ingest(&library);
+        (site, library)
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.folder.path().display())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = indexer_command(self.database.0.url(), arguments);
+        command.env("OBJECT_STORE_URL", self.url());
+        command
+    }
+
+    fn try_run(&self, arguments: &[&str]) -> IndexerRun {
+        IndexerRun::run(&mut self.command(arguments))
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        self.try_run(arguments).succeeded()
+    }
+
+    fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn ingest(&self, library: &Library) {
+        self.run(&["ingest", &library.argument()]);
+    }
+
+    /// The objects by name.
+    fn objects(&self) -> BTreeMap<String, PathBuf> {
+        let folders = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
+        files
+            .map(|entry| {
+                let entry = entry.unwrap();
+                (entry.file_name().into_string().unwrap(), entry.path())
+            })
+            .collect()
+    }
+
+    /// The object with a file of a chart.
+    fn object_of(&self, table: &str, hash: &str) -> PathBuf {
+        let name = self
+            .database
+            .0
+            .psql(&format!("SELECT encode(object, 'hex') FROM {table} WHERE hash = '\\x{hash}'"));
+        self.objects().remove(&name).unwrap_or_else(|| panic!("no object {name}"))
+    }
+
+    /// Numbers of files with bytes, and with objects.
+    fn places(&self) -> String {
+        self.database.0.psql(PLACES)
+    }
+
+    fn verified(&self) {
+        let verified = self.run(&["verify"]);
+        assert!(verified.contains(", 0 findings"), "{verified}");
+    }
+}
+
+fn library() -> Library {
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
+    library.osu("alpha/2 two/a.osu", ChartSpec::numbered(3));
+    library
+}
+
+/// The content of all files, which are in PostgreSQL.
+fn contents(database: &Database) -> String {
+    database.0.psql(
+        "SELECT hash, md5(bytes), md5(json) FROM rox_files JOIN chart_previews USING (hash) ORDER BY hash",
+    )
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test]
+async fn new_files_are_objects() {
+    let (site, library) = Site::ingested().await;
+    assert_eq!(site.places(), "0|6");
+    assert_eq!(site.objects().len(), 6);
+    for (name, path) in site.objects() {
+        assert_eq!(blake3::hash(&fs::read(path).unwrap()).to_hex().as_str(), name);
+    }
+    site.verified();
+    assert!(site.run(&["ingest", &library.argument()]).contains("0 chartsets added, 2 unchanged"));
+    // A program without the setting reads no object, and stores none.
+    let verified = site.database.try_run(&["verify"]);
+    assert!(verified.stderr.contains("set OBJECT_STORE_URL"), "{}", verified.stderr);
+    library.osu("alpha/3 three/a.osu", ChartSpec::numbered(4));
+    site.database.ingest(&library);
+    assert_eq!(site.places(), "2|6");
+    site.verified();
+}
+
+#[tokio::test]
+async fn files_move_both_ways_unchanged() {
+    let site = Site::new().await;
+    site.database.ingest(&library());
+    let before = contents(&site.database);
+    assert_eq!(site.places(), "6|0");
+    // Killed between the tables.
+    let lock = block_table(&site.database, "chart_previews").await;
+    let child = site.start(&["objects", "migrate"]);
+    wait_until_blocked(&site.database, "chart_previews").await;
+    kill(child);
+    release(&site.database, lock);
+    assert_eq!(site.places(), "3|3");
+    assert_eq!(site.run(&["objects", "migrate"]), "3 files moved to the store of objects\n");
+    assert_eq!(site.places(), "0|6");
+    site.verified();
+    assert_eq!(site.run(&["objects", "migrate"]), "0 files moved to the store of objects\n");
+
+    let lock = block_table(&site.database, "chart_previews").await;
+    let child = site.start(&["objects", "migrate", "--to-postgres"]);
+    wait_until_blocked(&site.database, "chart_previews").await;
+    kill(child);
+    release(&site.database, lock);
+    assert_eq!(site.places(), "3|3");
+    assert_eq!(site.run(&["objects", "migrate", "--to-postgres"]), "3 files moved to PostgreSQL\n");
+    assert_eq!(site.places(), "6|0");
+    assert_eq!(contents(&site.database), before);
+    assert_eq!(site.objects().len(), 6, "readers may still read them");
+    assert!(site.run(&["objects", "gc", "--grace", "0s"]).ends_with(" bytes deleted\n"));
+    assert_eq!(site.objects().len(), 0);
+    let run = site.database.try_run(&["objects", "migrate"]);
+    assert_eq!((run.code, run.stderr.contains("set OBJECT_STORE_URL")), (Some(2), true), "{}", run.stderr);
+}
+
+#[tokio::test]
+async fn exports_do_not_depend_on_the_place() {
+    let site = Site::new().await;
+    site.database.ingest(&library());
+    let exports = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let export = |exports: &TempDir| {
+        let printed = site.run(&["export", exports.path().to_str().unwrap(), "--rox"]);
+        let folder = PathBuf::from(printed.split_once(": ").unwrap().0);
+        let files = fs::read(folder.join("rox.tar")).unwrap();
+        (folder, files)
+    };
+    let (_, in_postgresql) = export(&exports[0]);
+    site.run(&["objects", "migrate"]);
+    let (folder, from_objects) = export(&exports[1]);
+    assert_eq!(from_objects, in_postgresql);
+    let other = Site::new().await;
+    other.run(&["import", folder.to_str().unwrap()]);
+    assert_eq!(other.places(), "0|6");
+    other.verified();
+    assert!(other.objects().keys().eq(site.objects().keys()));
+}
+
+#[tokio::test]
+async fn mirrors_store_objects() {
+    let (site, _library) = Site::ingested().await;
+    let url = site.url();
+    let variables = [("OBJECT_STORE_URL", &*url), ("RATE_LIMIT_BULK", "1000000")];
+    let options = chart_index_tests::ServiceOptions { variables: &variables, ..Default::default() };
+    let service = Service::start_with(site.database.0.url(), &options);
+    let mirror = Site::new().await;
+    mirror.run(&["mirror", &format!("http://{}", service.address()), "--once"]);
+    assert_eq!(mirror.places(), "0|6");
+    mirror.verified();
+    let chart = ChartSpec::numbered(3).note_hash();
+    let object = mirror.object_of("rox_files", &chart);
+    site.run(&["remove", "chart", &chart]);
+    mirror.run(&["mirror", &format!("http://{}", service.address()), "--once"]);
+    assert!(!object.exists(), "removed there, it is deleted here");
+    assert_eq!(mirror.places(), "0|4");
+}
+
+#[tokio::test]
+async fn lost_objects_are_found() {
+    let (site, _library) = Site::ingested().await;
+    let [missing, damaged, preview] = [1, 2, 3].map(|number| ChartSpec::numbered(number).note_hash());
+    fs::remove_file(site.object_of("rox_files", &missing)).unwrap();
+    fs::write(site.object_of("rox_files", &damaged), "x").unwrap();
+    fs::remove_file(site.object_of("chart_previews", &preview)).unwrap();
+    let verified = site.try_run(&["verify"]);
+    assert_eq!(verified.code, Some(1));
+    for (hash, finding) in [
+        (&missing, "its ROX file is lost: object"),
+        (&damaged, "its ROX file is lost: object"),
+        (&preview, "its preview is lost: object"),
+    ] {
+        assert!(verified.stdout.contains(&format!("chart {hash}: {finding}")), "{}", verified.stdout);
+    }
+    assert!(verified.stdout.contains(", 3 findings"), "{}", verified.stdout);
+    let moved = site.try_run(&["objects", "migrate", "--to-postgres"]);
+    assert_eq!(moved.code, Some(1));
+    assert!(moved.stdout.ends_with("3 files moved to PostgreSQL\n"), "{}", moved.stdout);
+    // A preview is computed again; a ROX file comes from its chart file.
+    site.run(&["objects", "migrate"]);
+    site.try_run(&["backfill", "--full"]);
+    let files = Library::new();
+    for (number, hash) in [(1, &missing), (2, &damaged)] {
+        files.osu(&format!("{number}.osu"), ChartSpec::numbered(number));
+        let file = files.root().join(format!("{number}.osu"));
+        site.run(&["replace-rox", hash, "--from", file.to_str().unwrap()]);
+    }
+    site.verified();
+}
+
+#[tokio::test]
+async fn orphans_are_deleted_after_the_grace_period() {
+    let (site, library) = Site::ingested().await;
+    library.osu("alpha/3 three/a.osu", ChartSpec::numbered(4));
+    // Killed between the objects and the commit.
+    let lock = block_table(&site.database, "rox_files").await;
+    let child = site.start(&["ingest", &library.argument()]);
+    wait_until_blocked(&site.database, "rox_files").await;
+    kill(child);
+    release(&site.database, lock);
+    assert_eq!(site.places(), "0|6");
+    assert_eq!(site.objects().len(), 8);
+    let stranger = site.folder.path().join("00/README");
+    fs::create_dir_all(stranger.parent().unwrap()).unwrap();
+    fs::write(&stranger, "").unwrap();
+    assert!(site.run(&["objects", "gc"]).ends_with(", 0 with 0 bytes deleted\n"));
+    let collected = site.run(&["objects", "gc", "--grace", "0s"]);
+    assert!(collected.starts_with("8 objects with ") && collected.contains(", 2 with "), "{collected}");
+    assert!(stranger.exists());
+    site.verified();
+    site.ingest(&library);
+    assert_eq!(site.places(), "0|8");
+    site.verified();
+}
+
+/// A collection that has found unneeded objects waits for the ingest that is about to name them.
+#[tokio::test]
+async fn objects_of_a_running_ingest_stay() {
+    let (site, library) = Site::ingested().await;
+    library.osu("alpha/3 three/a.osu", ChartSpec::numbered(4));
+    // After the charts, before the commit.
+    let lock = block_table(&site.database, "chart_aliases").await;
+    let mut ingest = site.start(&["ingest", &library.argument()]);
+    wait_until_blocked(&site.database, "chart_aliases").await;
+    assert_eq!(site.objects().len(), 8);
+    let mut collection = site.start(&["objects", "gc", "--grace", "0s"]);
+    let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
+                   WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
+    within(TIMEOUT, async || (site.database.0.psql(waiting) == "1").then_some(())).await;
+    release(&site.database, lock);
+    assert!(ingest.wait().unwrap().success());
+    assert!(collection.wait().unwrap().success());
+    assert_eq!((&*site.places(), site.objects().len()), ("0|8", 8));
+    site.verified();
+}
+
+#[tokio::test]
+async fn removed_charts_have_no_objects() {
+    let (site, library) = Site::ingested().await;
+    let [removed, other, of_set] = [1, 2, 3].map(|number| ChartSpec::numbered(number).note_hash());
+    let object = site.object_of("rox_files", &removed);
+    site.run(&["remove", "chart", &removed]);
+    assert!(!object.exists());
+    assert_eq!((&*site.places(), site.objects().len()), ("2|4", 4));
+    let chartset = site.database.chartsets()["alpha/2 two"].clone();
+    let object = site.object_of("rox_files", &of_set);
+    site.run(&["remove", "chartset", &chartset]);
+    assert!(!object.exists());
+    assert_eq!((&*site.places(), site.objects().len()), ("4|2", 2));
+    // Neither a move nor an ingest nor a replacement makes it an object again.
+    site.run(&["objects", "migrate"]);
+    site.ingest(&library);
+    let file = library.root().join("alpha/1 one/a.osu");
+    site.run(&["replace-rox", &removed, "--from", file.to_str().unwrap()]);
+    assert_eq!((&*site.places(), site.objects().len()), ("4|2", 2));
+    library.osu("alpha/2 two/b.osu", ChartSpec::numbered(4));
+    site.ingest(&library);
+    assert_eq!((&*site.places(), site.objects().len()), ("6|2", 2));
+    site.verified();
+    site.run(&["restore", "chart", &removed]);
+    site.run(&["objects", "migrate"]);
+    assert_eq!((&*site.places(), site.objects().len()), ("4|4", 4));
+    site.run(&["remove", "chart", &other, "--erase"]);
+    assert_eq!((&*site.places(), site.objects().len()), ("4|2", 2));
+    site.run(&["remove", "chartset", &chartset, "--erase"]);
+    assert_eq!((&*site.places(), site.objects().len()), ("0|2", 2));
+    site.verified();
+}
+
+/// A removal is in force before its objects are deleted: a later command deletes them.
+#[tokio::test]
+async fn interrupted_removals_are_completed() {
+    for command in [&["remove", "chart", ""][..], &["objects", "gc"]] {
+        let (site, _library) = Site::ingested().await;
+        let [chart, other] = [1, 2].map(|number| ChartSpec::numbered(number).note_hash());
+        // By a command that does not know of the objects.
+        site.database.run(&["remove", "chart", &chart]);
+        assert_eq!((&*site.places(), site.objects().len()), ("0|6", 6));
+        // Killed after the bytes were stored, before the objects were deleted.
+        site.database.0.psql(&format!(
+            "UPDATE rox_files SET bytes = '\\x{}' WHERE hash = '\\x{chart}'",
+            hex(&fs::read(site.object_of("rox_files", &chart)).unwrap())
+        ));
+        let arguments: Vec<&str> =
+            command.iter().map(|argument| if argument.is_empty() { &*chart } else { argument }).collect();
+        site.run(&arguments);
+        assert_eq!((&*site.places(), site.objects().len()), ("2|4", 4));
+        assert!(site.object_of("rox_files", &other).exists());
+        site.verified();
+    }
+}
+
+#[tokio::test]
+async fn replaced_files_are_deleted() {
+    let (site, library) = Site::ingested().await;
+    let chart = ChartSpec::numbered(1).note_hash();
+    let earlier = ["rox_files", "chart_previews"].map(|table| site.object_of(table, &chart));
+    library
+        .osu("alpha/1 one/a.osu", ChartSpec { title: "Another".into(), bpm: 99.0, ..ChartSpec::numbered(1) });
+    let file = library.root().join("alpha/1 one/a.osu");
+    site.run(&["replace-rox", &chart, "--from", file.to_str().unwrap()]);
+    assert!(earlier.iter().all(|object| !object.exists()));
+    assert_eq!((&*site.places(), site.objects().len()), ("0|6", 6));
+    site.verified();
+}
+
+#[tokio::test]
+async fn backfilled_previews_are_objects() {
+    let (site, _library) = Site::ingested().await;
+    site.database
+        .0
+        .psql("DELETE FROM chart_previews WHERE hash = (SELECT min(hash::text)::bytea FROM chart_previews)");
+    assert_eq!(site.places(), "0|5");
+    assert!(site.run(&["backfill", "--full"]).starts_with("1 chart written, 2 up to date"));
+    assert_eq!(site.places(), "0|6");
+    // Where a preview is does not matter.
+    site.run(&["objects", "migrate", "--to-postgres"]);
+    assert!(site.run(&["backfill", "--full"]).starts_with("0 charts written, 3 up to date"));
+    assert_eq!(site.places(), "6|0");
+    site.verified();
+}

@@ -1,0 +1,83 @@
+//! A private S3 server.
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{Client, fixed_address, workspace_root};
+use reqwest::Method;
+use serde_json::json;
+
+/// Maximum time until the server responds, including its installation.
+const START_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// An S3 server with an empty, public bucket, whose data is in memory. Killed when dropped.
+pub(crate) struct PrivateS3 {
+    address: SocketAddr,
+    child: Child,
+}
+
+impl PrivateS3 {
+    pub(crate) const BUCKET: &str = "charts";
+
+    pub(crate) async fn start() -> Self {
+        let address = fixed_address();
+        let child = Command::new(workspace_root().join("scripts/s3"))
+            .args(["serve", &address.port().to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a shell");
+        let mut server = Self { address, child };
+        let started = Instant::now();
+        let client = server.client();
+        let bucket = format!("/{}", Self::BUCKET);
+        while !client
+            .try_request(Method::PUT, &bucket, &[])
+            .await
+            .is_ok_and(|response| response.status == 200)
+        {
+            let has_ended = server.child.try_wait().expect("a child process").is_some();
+            assert!(!has_ended && started.elapsed() < START_TIMEOUT, "scripts/s3 does not start");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let policy = format!("{bucket}?policy");
+        let response =
+            client.send(Method::PUT, &policy, &[("content-type", "application/json")], public()).await;
+        assert_eq!(response.status, 200);
+        server
+    }
+
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A client without credentials, as of a public bucket.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub(crate) fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill reaches the server");
+    }
+}
+
+/// Everyone may read objects.
+fn public() -> String {
+    let objects = format!("arn:aws:s3:::{}/*", PrivateS3::BUCKET);
+    json!({
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": objects}],
+    })
+    .to_string()
+}
+
+impl Drop for PrivateS3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

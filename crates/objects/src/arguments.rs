@@ -9,7 +9,7 @@ use crate::ObjectStoreUrl;
 pub struct ObjectStoreArguments {
     /// Where new ROX files and previews are stored: `s3://bucket/prefix`, or a folder as `file:///path`.
     /// Without it, in PostgreSQL
-    #[arg(long, env = "OBJECT_STORE_URL", global = true, value_name = "URL")]
+    #[arg(long, env = "OBJECT_STORE_URL", global = true)]
     object_store_url: Option<ObjectStoreUrl>,
 }
 

@@ -1,8 +1,8 @@
 //! The pool of connections to PostgreSQL.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use deadpool::managed::{
     Manager, Metrics, Object, Pool, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult, Timeouts,
@@ -129,7 +129,12 @@ pub(crate) struct Connector {
 
 impl Connector {
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = PgConnection::connect_with(&self.options).await?;
+        let connected = PgConnection::connect_with(&self.options).await;
+        let mut connection = connected.map_err(|error| match error {
+            // sqlx says so of a proxy that accepts a connection, has no server for it, and closes it.
+            sqlx::Error::Protocol(_) => io::Error::other(error).into(),
+            error => error,
+        })?;
         if let Some(expected) = &self.expected {
             expected.check(&mut connection).await?;
         }

@@ -76,7 +76,7 @@ pub(crate) struct ServeArguments {
 
     /// Address below which the objects are public. Requests for ROX files that are objects are redirected
     /// there; without it they are answered with the files.
-    #[arg(long, env = "OBJECTS_PUBLIC_URL", value_name = "URL")]
+    #[arg(long, env = "OBJECTS_PUBLIC_URL")]
     pub(crate) objects_public_url: Option<PublicObjectsUrl>,
 
     #[command(flatten, next_help_heading = "Redis")]

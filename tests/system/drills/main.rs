@@ -6,7 +6,6 @@
     reason = "a drill panics if its set-up fails, and prints what it measured"
 )]
 
-mod cdn;
 mod leftovers;
 mod make_up;
 mod meilisearch;

@@ -87,11 +87,6 @@ impl ComposeProject {
         std::fs::write(users, content).expect("a file");
     }
 
-    /// Makes the image `varnish:7`, for a service that the compose file does not have.
-    pub fn make_varnish_image(&self) {
-        self.engine.make_varnish_image();
-    }
-
     /// The folder of the compose file.
     pub fn folder(&self) -> &Path {
         self.folder.path()

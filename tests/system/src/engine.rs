@@ -26,17 +26,6 @@ printf '%s:x:%s:\n' root 0 postgres 999 haproxy 99 >etc/group
 chown 999:999 var/lib/postgresql/data",
 };
 
-/// What a service with Varnish has, which compiles its configuration.
-const VARNISH: Base = Base {
-    name: "varnish",
-    packages: "bash,coreutils,varnish,varnish-modules",
-    commands: r"
-rm -rf usr/share/doc usr/share/locale usr/share/man
-mkdir -p tmp
-printf '%s:x:%s:%s::/:/bin/sh\n' root 0 0 >etc/passwd
-printf '%s:x:%s:\n' root 0 >etc/group",
-};
-
 /// A running engine. Dropping the value ends all of its containers and deletes its data, as does the end of
 /// this process.
 #[derive(Debug)]
@@ -87,11 +76,6 @@ impl Engine {
             let context = context.unwrap_or_else(|| contexts.join("monitoring"));
             run(self.docker(&["build", "--tag", &image]).arg(context));
         }
-    }
-
-    /// Makes the image `varnish:7`.
-    pub(crate) fn make_varnish_image(&self) {
-        run(self.docker(&["import"]).arg(VARNISH.archive()).arg("varnish:7"));
     }
 
     /// A command of the client.

@@ -198,7 +198,8 @@ pub(crate) enum OtlpError {
 fn client() -> Result<reqwest::blocking::Client, OtlpError> {
     // Err if a provider is installed already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Ok(reqwest::blocking::Client::builder().timeout(TIMEOUT).connect_timeout(TIMEOUT).build()?)
+    let client = reqwest::blocking::Client::builder().http1_only();
+    Ok(client.timeout(TIMEOUT).connect_timeout(TIMEOUT).build()?)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ pub(crate) fn http_client(builder: ClientBuilder) -> Result<Client> {
     let builder = builder.user_agent(concat!("chart-indexer/", env!("CARGO_PKG_VERSION")));
     // A redirected POST would become a GET.
     let builder = builder.connect_timeout(CONNECT_TIMEOUT).redirect(Policy::none());
-    builder.build().context("cannot create the HTTP client")
+    builder.http1_only().build().context("cannot create the HTTP client")
 }
 
 /// `Retry-After` in seconds, the form that chart indexes send.

@@ -143,6 +143,13 @@ pub(crate) enum Service {
     Bulk,
 }
 
+impl Service {
+    /// The name in `SERVICES`.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AdminListen {
     /// Listen address of the private listener with `/livez`, `/readyz` and `/metrics`.

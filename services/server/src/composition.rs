@@ -109,7 +109,7 @@ impl App {
     ) -> anyhow::Result<Self> {
         let store = connect_store(arguments)?;
         let monitoring = store.monitoring();
-        let readiness = Readiness::new(monitoring.clone());
+        let readiness = Readiness::new(monitoring.clone(), &arguments.services);
         let changes = Arc::new(RecentChanges::new());
         let on_poll = {
             let changes = Arc::clone(&changes);

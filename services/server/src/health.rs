@@ -11,6 +11,8 @@ use chart_index_instrumentation::meter;
 use chart_index_store::Store;
 use tokio::time::timeout;
 
+use crate::arguments::Service;
+
 /// Maximum time of a schema check.
 const SCHEMA_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -26,14 +28,17 @@ pub(crate) struct Readiness {
 
 #[derive(Debug, Default)]
 struct ReadinessState {
+    /// The names of the services, in the body of a response.
+    services: String,
     has_seen_schema: AtomicBool,
     is_draining: AtomicBool,
 }
 
 impl Readiness {
     /// Starts as not ready. Takes a monitoring store, so that checks do not wait for requests.
-    pub(crate) fn new(store: Store) -> Self {
-        let state = Arc::default();
+    pub(crate) fn new(store: Store, services: &[Service]) -> Self {
+        let services = services.iter().map(|service| service.name() + "\n").collect();
+        let state = Arc::new(ReadinessState { services, ..ReadinessState::default() });
         observe(
             "chart_index.ready",
             "Whether the process should receive requests",
@@ -99,40 +104,48 @@ fn observe(
         .build();
 }
 
-/// `/livez` is 200 while the process runs, `/readyz` while it should receive requests.
+/// `/livez` is 200 while the process runs, `/readyz` while it should receive requests. The body of the latter
+/// is a line with the name of each service: a load balancer with one backend for each must not take a replica
+/// of another one for its own, which may have got its address.
 pub(crate) fn router(readiness: Readiness) -> Router {
     Router::new().route("/livez", get(async || "ok\n")).route("/readyz", get(readyz)).with_state(readiness)
 }
 
-async fn readyz(extract::State(readiness): extract::State<Readiness>) -> Result<&'static str, ApiError> {
+async fn readyz(extract::State(readiness): extract::State<Readiness>) -> Result<String, ApiError> {
     readiness.check().await?;
-    Ok("ok\n")
+    Ok(readiness.state.services.clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::http::Request;
+    use axum::body::{Body, to_bytes};
+    use axum::http::{Request, Response};
     use chart_index_store::StoreConfig;
     use tower::ServiceExt;
 
     use super::*;
 
-    async fn status(readiness: &Readiness, path: &str) -> u16 {
+    async fn get(readiness: &Readiness, path: &str) -> Response<Body> {
         let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
         let service = chart_index_http::HttpService::private(router(readiness.clone()));
-        service.oneshot(request).await.unwrap().status().as_u16()
+        service.oneshot(request).await.unwrap().map(Body::new)
+    }
+
+    async fn status(readiness: &Readiness, path: &str) -> u16 {
+        get(readiness, path).await.status().as_u16()
     }
 
     #[tokio::test]
     async fn process_is_not_ready_before_the_schema_or_when_draining() {
         // Nothing listens on port 1.
         let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
-        let readiness = Readiness::new(store);
+        let readiness = Readiness::new(store, &[Service::Lookup, Service::Bulk]);
         assert_eq!(status(&readiness, "/livez").await, 200);
         assert_eq!(status(&readiness, "/readyz").await, 503);
         readiness.state.has_seen_schema.store(true, Ordering::Relaxed);
-        assert_eq!(status(&readiness, "/readyz").await, 200);
+        let ready = get(&readiness, "/readyz").await;
+        assert_eq!(ready.status(), 200);
+        assert_eq!(to_bytes(ready.into_body(), 100).await.unwrap(), "lookup\nbulk\n");
         readiness.drain();
         assert_eq!(status(&readiness, "/livez").await, 200);
         assert_eq!(status(&readiness, "/readyz").await, 503);

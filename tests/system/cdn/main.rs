@@ -5,20 +5,17 @@
     reason = "a test panics if its set-up fails, and prints what it measured"
 )]
 
-mod varnish;
-
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use chart_index_system_tests::PrivateVarnish;
 use chart_index_tests::{
     ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, Service, ServiceOptions, TestDatabase,
-    TestRedis, indexer, indexer_command, within,
+    TestRedis, fixed_address, indexer, indexer_command, within,
 };
 use tokio::task::JoinSet;
-
-use self::varnish::Varnish;
 
 /// Maximum time until a removal is in force at the edge (docs/operations/cdn.md).
 const REMOVED_WITHIN: Duration = Duration::from_secs(5);
@@ -38,7 +35,7 @@ struct Site {
     database_url: String,
     _redis: TestRedis,
     service: Service,
-    varnish: Varnish,
+    varnish: PrivateVarnish,
     edge: Client,
     /// Between `follow` and Varnish.
     purges: Proxy,
@@ -77,8 +74,8 @@ impl Site {
         ];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(&database_url, &options);
-        let varnish = Varnish::start(service.address()).await;
-        let purges = Proxy::start(&format!("http://@{}/purge", varnish.address)).await;
+        let varnish = PrivateVarnish::start(fixed_address(), service.address(), "\"127.0.0.1\"").await;
+        let purges = Proxy::start(&format!("http://@{}/purge", varnish.address())).await;
         let follow = indexer_command(&database_url, &["follow"])
             .env("PURGE_URL", purges.url().replace('@', ""))
             .stdout(Stdio::null())
@@ -88,7 +85,7 @@ impl Site {
         let positions = || TestDatabase::psql_on(&database_url, "SELECT count(*) FROM cdn_purges");
         let has_position = async || (positions() == "1").then_some(());
         within(TIMEOUT, has_position).await;
-        let edge = Client::new(varnish.address);
+        let edge = Client::new(varnish.address());
         Self {
             _database: database,
             database_url,
@@ -239,7 +236,7 @@ async fn removals_under_load(charts: u32, removals: usize, requests: u64) {
     let mut clients = JoinSet::new();
     for seed in 0..CLIENTS {
         let (ended, hashes, client) =
-            (Arc::clone(&ended), Arc::clone(&hashes), Client::new(site.varnish.address));
+            (Arc::clone(&ended), Arc::clone(&hashes), Client::new(site.varnish.address()));
         clients.spawn(async move {
             let mut random = fastrand::Rng::with_seed(seed);
             let count = f64::from(charts);

@@ -45,11 +45,16 @@ impl Site {
     }
 
     async fn start_with(variables: &[(&str, &str)]) -> Self {
+        Self::start_replicas(REPLICAS, variables).await
+    }
+
+    /// Starts these servers in the place of the replicas.
+    async fn start_replicas(servers: [&'static str; 6], variables: &[(&str, &str)]) -> Self {
         let unanswered = Arc::new(AtomicUsize::new(0));
         let mut config =
             std::fs::read_to_string(workspace_root().join("compose/haproxy.cfg")).expect("a file");
-        for name in REPLICAS {
-            let address = start_replica(name, Arc::clone(&unanswered)).await;
+        for (name, server) in REPLICAS.into_iter().zip(servers) {
+            let address = start_replica(server, Arc::clone(&unanswered)).await;
             let (original, port) = (format!("    server {name} {name}:8080\n"), address.port());
             assert!(config.contains(&original), "{name}");
             config = config.replace(&original, &format!("    server {name} {address} port {port}\n"));
@@ -79,6 +84,17 @@ impl Site {
             (response.status == 200).then_some(())
         })
         .await;
+    }
+
+    /// The line of the metrics of HAProxy that says whether a replica is in this state.
+    async fn state(&self, replica: &str, state: &str) -> String {
+        let metrics = String::from_utf8(self.private.get("/metrics").await.body).expect("UTF-8");
+        let proxy = replica.split('-').next().expect("a service");
+        // scripts/compose reads this.
+        let start =
+            format!("haproxy_server_status{{proxy=\"{proxy}\",server=\"{replica}\",state=\"{state}\"}} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{start} in {metrics}")).to_owned()
     }
 
     /// The request that a replica received, its name first.
@@ -389,16 +405,25 @@ async fn errors_of_haproxy_are_problem_details() {
     assert_eq!((&problem["type"], &problem["status"]), (&"/problems/unavailable".into(), &502.into()));
 }
 
+/// Containers that start again may get the addresses of each other.
+#[tokio::test]
+async fn replica_of_another_service_gets_no_requests() {
+    let servers = ["lookup-1", "pages-2", "browse-1", "lookup-2", "pages-1", "browse-2"];
+    let site = Site::start_replicas(servers, &[]).await;
+    for (name, _) in REPLICAS.into_iter().zip(servers).filter(|(name, server)| name != server) {
+        let is_down = async || (site.state(name, "DOWN").await == "1").then_some(());
+        within(TIMEOUT, is_down).await;
+    }
+    for _ in 0..10 {
+        assert!(site.received("/api/charts/0", &[]).await.starts_with("lookup-1"));
+    }
+}
+
 #[tokio::test]
 async fn private_listener_has_health_and_metrics() {
     let site = Site::start().await;
-    let metrics = site.private.get("/metrics").await;
-    let text = String::from_utf8(metrics.body).expect("UTF-8");
     for name in REPLICAS {
-        let proxy = name.split('-').next().expect("a service");
-        let up = format!("haproxy_server_status{{proxy=\"{proxy}\",server=\"{name}\",state=\"UP\"}}");
-        // scripts/compose reads this.
-        assert!(text.lines().any(|line| line.starts_with(&up)), "{up} in {text}");
+        assert_eq!(site.state(name, "UP").await, "1", "{name}");
     }
     assert_eq!(site.private.get("/api/charts").await.status, 404);
     assert_eq!(site.public.get("/metrics").await.status, 200, "the response of a replica");

@@ -6,9 +6,11 @@
     reason = "a drill panics if its set-up fails, and prints what it measured"
 )]
 
+mod cdn;
 mod leftovers;
 mod make_up;
 mod meilisearch;
+mod objects;
 mod redis;
 mod redis_cluster;
 mod replicas;

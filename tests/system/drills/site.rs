@@ -22,7 +22,7 @@ const CLIENTS: u16 = 64;
 pub(crate) const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
 
 /// The services of a site without search.
-const SERVICES: [&str; 11] = [
+pub(crate) const SERVICES: [&str; 11] = [
     "postgres", "redis", "migrate", "ingest", "lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1",
     "pages-2", "haproxy",
 ];
@@ -91,12 +91,12 @@ pub(crate) fn run_started(
 
 impl Site {
     /// The address to which clients connect.
-    fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.project.address("haproxy", PORT)
     }
 
     /// A client of HAProxy with an address of its own.
-    fn client(&self, number: u16) -> Client {
+    pub(crate) fn client(&self, number: u16) -> Client {
         Client::with_local_address(self.address(), ComposeProject::client_address(10_000 + number))
     }
 
@@ -186,12 +186,17 @@ impl Site {
 
     /// A load of all kinds of requests, whose responses are 200.
     pub(crate) fn load(&self, rate: u32) -> OpenLoop {
-        let clients = (1..=CLIENTS).map(ComposeProject::client_address).collect();
-        let (requests, senders) = (u64::from(rate) * 3_600, Senders::Local(clients));
-        OpenLoop { rate, requests, senders, ..OpenLoop::new(self.address(), self.paths()) }
+        Self::load_on(self.address(), self.paths(), rate)
     }
 
-    fn paths(&self) -> Vec<String> {
+    /// A load of these requests on a server.
+    pub(crate) fn load_on(address: SocketAddr, paths: Vec<String>, rate: u32) -> OpenLoop {
+        let clients = (1..=CLIENTS).map(ComposeProject::client_address).collect();
+        let (requests, senders) = (u64::from(rate) * 3_600, Senders::Local(clients));
+        OpenLoop { rate, requests, senders, ..OpenLoop::new(address, paths) }
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
         paths_of_all_kinds(&self.hashes, &self.chartsets)
     }
 

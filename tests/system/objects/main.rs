@@ -1,17 +1,13 @@
 //! Files in an S3 bucket (docs/operations/objects.md). What does not depend on S3 is in `tests/api` and
 //! `tests/indexer`.
-#![expect(clippy::expect_used, reason = "a test panics if its set-up fails")]
-
-mod s3;
 
 use std::time::{Duration, Instant};
 
+use chart_index_system_tests::PrivateS3;
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, Proxy, Response, Service, ServiceOptions, TestDatabase, indexer,
     indexer_command, within,
 };
-
-use self::s3::PrivateS3;
 
 /// Number of charts.
 const CHARTS: u32 = 40;
@@ -42,16 +38,8 @@ impl Site {
         Self { database, bucket, proxy, library, hashes }
     }
 
-    fn variables(&self) -> [(&str, String); 6] {
-        let endpoint = self.proxy.url().replace("s3@", "").trim_end_matches('/').to_owned();
-        [
-            ("OBJECT_STORE_URL", format!("s3://{}/files", PrivateS3::BUCKET)),
-            ("AWS_ENDPOINT", endpoint),
-            ("AWS_ALLOW_HTTP", "true".into()),
-            ("AWS_ACCESS_KEY_ID", "test".into()),
-            ("AWS_SECRET_ACCESS_KEY", "test".into()),
-            ("AWS_REGION", "us-east-1".into()),
-        ]
+    fn variables(&self) -> [(&'static str, String); 6] {
+        PrivateS3::variables(self.proxy.url().replace("s3@", "").trim_end_matches('/'))
     }
 
     fn try_run(&self, arguments: &[&str]) -> IndexerRun {

@@ -1,7 +1,7 @@
 //! docker-compose.yml on a Docker engine of the tests: services that are started, stopped, killed, frozen and
 //! separated.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::MutexGuard;
@@ -214,17 +214,30 @@ impl ComposeProject {
         self.set_partitioned(services, "--delete");
     }
 
-    fn set_partitioned(&self, services: [&str; 2], action: &str) {
-        let [one, other] = services.map(|service| self.inspect(service));
-        for (receiver, sender) in [(&one, &other), (&other, &one)] {
-            let process = receiver["State"]["Pid"].to_string();
-            let networks = sender["NetworkSettings"]["Networks"].as_object().expect("networks");
-            for address in networks.values().map(|network| network["IPAddress"].as_str().expect("an address"))
-            {
-                let iptables = ["iptables", action, "INPUT", "--source", address, "--jump", "DROP"];
-                let namespace = ["nsenter", "--target", &process, "--net"];
-                run(&mut self.engine.command(&[&namespace[..], &iptables].concat()));
-            }
+    fn set_partitioned(&self, [one, other]: [&str; 2], action: &str) {
+        let networks = self.inspect(other)["NetworkSettings"]["Networks"].take();
+        for network in networks.as_object().expect("networks").values() {
+            let address = network["IPAddress"].as_str().expect("an address");
+            self.filter_packets(one, action, address);
+        }
+    }
+
+    /// Loses all packets between a service and a server outside of the project.
+    pub fn partition_from(&self, service: &str, server: IpAddr) {
+        self.filter_packets(service, "--append", &server.to_string());
+    }
+
+    /// Ends the partition of a service from a server.
+    pub fn heal_from(&self, service: &str, server: IpAddr) {
+        self.filter_packets(service, "--delete", &server.to_string());
+    }
+
+    fn filter_packets(&self, service: &str, action: &str, other: &str) {
+        let process = self.inspect(service)["State"]["Pid"].to_string();
+        for (chain, side) in [("INPUT", "--source"), ("OUTPUT", "--destination")] {
+            let iptables = ["iptables", action, chain, side, other, "--jump", "DROP"];
+            let namespace = ["nsenter", "--target", &process, "--net"];
+            run(&mut self.engine.command(&[&namespace[..], &iptables].concat()));
         }
     }
 

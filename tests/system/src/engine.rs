@@ -14,11 +14,12 @@ use crate::{network, run, strip_programs};
 /// What the images of src/images have in common.
 const BASE: Base = Base {
     name: "compose",
-    packages: "bash,coreutils,curl,dash,findutils,grep,gzip,haproxy,postgresql,redis-server,sed,wget",
+    packages: "bash,ca-certificates,coreutils,curl,dash,findutils,grep,gzip,haproxy,postgresql,redis-server,sed,wget",
     commands: r"
 # What is not needed, such as the compiler of queries, is most of the bytes.
 rm -rf usr/lib/*/libLLVM* usr/lib/postgresql/*/lib/bitcode usr/lib/postgresql/*/lib/llvmjit*
 rm -rf usr/share/doc usr/share/i18n usr/share/locale usr/share/man usr/share/perl* usr/lib/*/perl*
+cat usr/share/ca-certificates/mozilla/*.crt >etc/ssl/certs/ca-certificates.crt
 mkdir -p usr/local/bin var/lib/postgresql/data
 (cd usr/local/bin && ln -s ../../lib/postgresql/*/bin/* .)
 printf '%s:x:%s:%s::/:/bin/sh\n' root 0 0 postgres 999 999 haproxy 99 99 redis 999 999 >etc/passwd

@@ -1,5 +1,5 @@
-//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, Varnish, a
-//! Docker engine for the services of docker-compose.yml, and load at a fixed rate.
+//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, Varnish, S3,
+//! a Docker engine for the services of docker-compose.yml, and load at a fixed rate.
 //!
 //! Every process that is started here is ended by the `Drop` of its value.
 #![expect(
@@ -17,6 +17,7 @@ mod haproxy;
 pub mod network;
 mod open_loop;
 mod prometheus;
+mod s3;
 pub mod varnish;
 
 pub use base::Base;
@@ -26,6 +27,8 @@ pub use haproxy::{PrivateHaproxy, haproxy_program};
 pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
 pub use prometheus::{PrivatePrometheus, Rule};
+pub use s3::PrivateS3;
+pub use varnish::PrivateVarnish;
 
 use std::path::Path;
 use std::process::Command;

@@ -2,8 +2,68 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use chart_index_tests::workspace_root;
+use chart_index_tests::{Client, within, workspace_root};
+use reqwest::Method;
+
+/// Maximum time until Varnish responds.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A Varnish, which is killed when the value is dropped.
+#[derive(Debug)]
+pub struct PrivateVarnish {
+    child: Child,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+}
+
+impl PrivateVarnish {
+    /// Starts Varnish on this address, and waits until it responds. The others are as for [`configuration`].
+    pub async fn start(address: SocketAddr, origin: SocketAddr, purgers: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let configuration = configuration(&origin.ip().to_string(), origin.port(), purgers);
+        let words = command(&configuration, address, folder.path());
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("varnishd is installed: `scripts/servers install varnish`");
+        let client = Client::new(address);
+        within(START_TIMEOUT, async || {
+            assert!(child.try_wait().expect("a process").is_none(), "varnishd ended");
+            client.try_request(Method::GET, "/api/charts/0", &[]).await.ok()
+        })
+        .await;
+        Self { child, address, folder }
+    }
+
+    /// The address to which clients connect.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The values of these counters, such as `MAIN.cache_hit`.
+    pub fn counters<const COUNT: usize>(&self, names: [&str; COUNT]) -> [u64; COUNT] {
+        let mut command = Command::new(program("varnishstat"));
+        let output = command.arg("-n").arg(self.folder.path().join("varnish")).arg("-1").output();
+        let text = String::from_utf8(output.expect("varnishstat starts").stdout).expect("UTF-8");
+        names.map(|name| {
+            let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
+            let value = line.and_then(|line| line.split_whitespace().nth(1)).expect("a counter");
+            value.parse().expect("a number")
+        })
+    }
+}
+
+impl Drop for PrivateVarnish {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
 
 /// The configuration for this origin, with the network of what purges, such as `"10.0.0.1"` or `"10.0.0.0"/8`.
 pub fn configuration(host: &str, port: u16, purgers: &str) -> String {
@@ -34,7 +94,7 @@ pub fn command(configuration: &str, address: SocketAddr, folder: &Path) -> Vec<S
 }
 
 /// A program of Varnish: on the PATH, or where Debian has servers, which is on the PATH of root only.
-pub fn program(name: &str) -> String {
+fn program(name: &str) -> String {
     let debian = format!("/usr/sbin/{name}");
     if Path::new(&debian).is_file() { debian } else { name.to_owned() }
 }

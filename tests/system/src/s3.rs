@@ -12,18 +12,25 @@ use serde_json::json;
 const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// An S3 server with an empty, public bucket, whose data is in memory. Killed when dropped.
-pub(crate) struct PrivateS3 {
+#[derive(Debug)]
+pub struct PrivateS3 {
     address: SocketAddr,
     child: Child,
 }
 
 impl PrivateS3 {
-    pub(crate) const BUCKET: &str = "charts";
+    /// The name of the bucket.
+    pub const BUCKET: &str = "charts";
 
-    pub(crate) async fn start() -> Self {
-        let address = fixed_address();
+    /// Starts a server on a free port of 127.0.0.1.
+    pub async fn start() -> Self {
+        Self::start_on(fixed_address()).await
+    }
+
+    /// Starts a server on this address. `scripts/s3 install` must have run on a machine without a network.
+    pub async fn start_on(address: SocketAddr) -> Self {
         let child = Command::new(workspace_root().join("scripts/s3"))
-            .args(["serve", &address.port().to_string()])
+            .args(["serve", &address.ip().to_string(), &address.port().to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -49,17 +56,30 @@ impl PrivateS3 {
         server
     }
 
-    pub(crate) const fn address(&self) -> SocketAddr {
+    /// The address of the server.
+    pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// The settings of programs that reach the bucket at this URL.
+    pub fn variables(endpoint: &str) -> [(&'static str, String); 6] {
+        [
+            ("OBJECT_STORE_URL", format!("s3://{}/files", Self::BUCKET)),
+            ("AWS_ENDPOINT", endpoint.to_owned()),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+        ]
+    }
+
     /// A client without credentials, as of a public bucket.
-    pub(crate) fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         Client::new(self.address)
     }
 
     /// Sends a signal, such as `STOP`.
-    pub(crate) fn signal(&self, signal: &str) {
+    pub fn signal(&self, signal: &str) {
         let status = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill reaches the server");
     }

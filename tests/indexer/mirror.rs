@@ -155,7 +155,7 @@ async fn mirrors_of_mirrors_follow_every_change() {
         library.osu(&format!("../{name}.osu"), chart);
         library.root().join(format!("../{name}.osu")).to_str().unwrap().to_owned()
     };
-    let changes: [(&str, &dyn Fn()); 9] = [
+    let changes: [(&str, &dyn Fn()); 10] = [
         ("start", &|| ()),
         ("add and update", &|| {
             library.osu("alpha/6 six/a.osu", ChartSpec::numbered(2));
@@ -178,6 +178,14 @@ async fn mirrors_of_mirrors_follow_every_change() {
         ("ingest what was erased, with another file", &|| {
             database.run(&["restore", "chart", &hash(5)]);
             library.osu("alpha/five/a.osu", ChartSpec { bpm: 77.0, ..ChartSpec::numbered(5) });
+            database.run(&["ingest", &library.argument(), "--full"]);
+        }),
+        // The mirrors find the last change only, and the numbers stay.
+        ("erase, and ingest another file", &|| {
+            database.run(&["remove", "chart", &hash(5), "--erase"]);
+            database.run(&["restore", "chart", &hash(5)]);
+            let chart = ChartSpec { bpm: 77.0, title: "eltiT".into(), ..ChartSpec::numbered(5) };
+            library.osu("alpha/five/a.osu", chart);
             database.run(&["ingest", &library.argument(), "--full"]);
         }),
         ("replace a file with other numbers", &|| {

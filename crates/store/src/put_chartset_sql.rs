@@ -121,6 +121,7 @@ pub(crate) async fn insert_charts(
     static STATEMENT: OnceLock<String> = OnceLock::new();
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect::<Option<Vec<_>>>();
     let rox_files = rox_files.ok_or_else(|| corrupt("a new chart has no ROX file"))?;
+    let digests: Vec<_> = rox_files.iter().map(|rox| *blake3::hash(rox).as_bytes()).collect();
     let (files, previews) = store_files(connection, objects, charts).await?;
     let mut parameters = Parameters::default();
     let now = parameters.bind(now_ms);
@@ -128,6 +129,7 @@ pub(crate) async fn insert_charts(
     let chart = new_chart_columns(&mut parameters, charts, &rox_files);
     let chart = Columns::concat([&Columns::single("hash", hashes), &chart]);
     let [files, file_objects] = [parameters.bind(files.bytes), parameters.bind(files.objects)];
+    let digests = parameters.bind(digests);
     let [previews, preview_objects] = [parameters.bind(previews.bytes), parameters.bind(previews.objects)];
     let statement = STATEMENT.get_or_init(|| {
         format!(
@@ -140,9 +142,14 @@ pub(crate) async fn insert_charts(
                  ON CONFLICT DO NOTHING
                  RETURNING hash, removed_at_ms
              ), files AS (
-                 INSERT INTO rox_files (hash, bytes, object)
-                 SELECT file.hash, file.bytes, file.object
-                 FROM unnest({hashes}, {files}, {file_objects}) AS file (hash, bytes, object)
+                 INSERT INTO rox_files (hash, bytes, object, replacement_digest)
+                 SELECT file.hash, file.bytes, file.object, CASE WHEN EXISTS (
+                            -- It was erased, and the file may be another one than before. The removal has its
+                            -- number, since `restore` numbers changes.
+                            SELECT FROM catalogue_changes
+                            WHERE entity = file.hash AND last_removal > 0
+                        ) THEN file.digest END
+                 FROM unnest({hashes}, {files}, {file_objects}, {digests}) AS file (hash, bytes, object, digest)
                  JOIN stored ON stored.hash = file.hash
              ), previews AS (
                  INSERT INTO chart_previews (hash, json, object)

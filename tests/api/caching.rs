@@ -76,6 +76,34 @@ async fn every_service_with_a_cache_follows_the_catalogue() {
     }
 }
 
+/// A rollback without a transaction would be one, and cost a statement.
+#[tokio::test]
+async fn reads_leave_no_warnings_in_the_log_of_postgresql() {
+    let replicas = Replicas::start(1, &[]);
+    let Replicas { postgres, services, chart } = &replicas;
+    let polls = async |count: usize| {
+        let end = postgres.statements("WITH server AS MATERIALIZED") + count;
+        let polled = async || (postgres.statements("WITH server AS MATERIALIZED") >= end).then_some(());
+        within(Duration::from_secs(30), polled).await;
+    };
+    polls(1).await;
+    let before = postgres.warnings();
+    let client = services[0].client();
+    let list = client.get("/api/chartsets").await.json();
+    let id = list["items"][0]["id"].as_str().unwrap();
+    for path in [
+        format!("/api/charts/{chart}"),
+        format!("/api/charts/{chart}/rox"),
+        format!("/api/chartsets/{id}"),
+        "/api/changes?after=0".to_owned(),
+        "/".to_owned(),
+    ] {
+        assert_eq!(client.get(&path).await.status, 200, "{path}");
+    }
+    polls(3).await;
+    assert_eq!(postgres.warnings(), before);
+}
+
 fn clients(services: &[Service]) -> Vec<Client> {
     services.iter().map(Service::client).collect()
 }

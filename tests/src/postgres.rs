@@ -81,10 +81,19 @@ impl PrivatePostgres {
 
     /// The number of statements containing this text that a logging server has run.
     pub fn statements(&self, text: &str) -> usize {
-        let log = std::fs::read_to_string(self.folder.path().join("postgres.log")).expect("a log");
+        let log = self.log();
         // An entry starts with the duration of the statement, whose text may span several lines.
         let entries = log.split("LOG:  duration: ").filter(|entry| entry.contains(" execute "));
         entries.filter(|entry| entry.contains(text)).count()
+    }
+
+    /// The warnings in its log.
+    pub fn warnings(&self) -> Vec<String> {
+        self.log().lines().filter(|line| line.contains(" WARNING: ")).map(str::to_owned).collect()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("postgres.log")).expect("a log")
     }
 
     /// Kills the server with SIGKILL, like a crash, and waits for the end of all its processes: it cannot be

@@ -85,6 +85,7 @@ impl ServerPoll {
         .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
         .fetch_one(&mut *connection)
         .await?;
+        connection.release();
         row.parse(after)
     }
 }

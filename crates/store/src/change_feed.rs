@@ -168,6 +168,7 @@ impl Store {
         .fetch_one(&mut *transaction)
         .await?;
         transaction.commit().await?;
+        connection.release();
         Ok(batch)
     }
 
@@ -185,7 +186,9 @@ impl Store {
     async fn read_position(&self, statement: &'static str) -> Result<Position, ReadError> {
         let row: (i64, i64) = self
             .short_read("read the position of the feed", |mut connection| async move {
-                sqlx::query_as(statement).fetch_one(&mut *connection).await
+                let row = sqlx::query_as(statement).fetch_one(&mut *connection).await?;
+                connection.release();
+                Ok(row)
             })
             .await?;
         Ok(position(row.0, row.1))
@@ -195,7 +198,7 @@ impl Store {
     pub async fn pending_changes(&self) -> Result<Backlog, ReadError> {
         let (changes, age_ms): (i64, Option<i64>) = self
             .long_read("read pending changes", |mut connection| async move {
-                sqlx::query_as(
+                let row = sqlx::query_as(
                     "SELECT count(*), (extract(epoch FROM clock_timestamp()) * 1000)::bigint - min(changed_at_ms) FROM (
                          SELECT changed_at_ms FROM pending_changes WHERE transaction_id >= pending_changes_from()
                          LIMIT $1
@@ -203,7 +206,9 @@ impl Store {
                 )
                 .bind(Backlog::MAX_CHANGES.cast_signed())
                 .fetch_one(&mut *connection)
-                .await
+                .await?;
+                connection.release();
+                Ok(row)
             })
             .await?;
         let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));

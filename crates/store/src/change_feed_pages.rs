@@ -129,6 +129,7 @@ impl Store {
         let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
         let page = read_page(&mut snapshot, after, limit).await?;
         snapshot.commit().await?;
+        connection.release();
         Ok(page)
     }
 }

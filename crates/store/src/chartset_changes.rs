@@ -113,6 +113,7 @@ impl Store {
         };
         let shown = read_indexed(&mut snapshot, &ids(false)?).await?;
         snapshot.commit().await?;
+        connection.release();
         Ok(Some(ChartsetChanges { changed: ids(true)?, shown, next, is_last }))
     }
 
@@ -120,7 +121,7 @@ impl Store {
         mut connection: PooledConnection,
         position: Position,
     ) -> Result<UnappliedRow, sqlx::Error> {
-        sqlx::query_as(
+        let row = sqlx::query_as(
             "WITH numbered AS (
                  SELECT changed_at_ms FROM catalogue_changes
                  WHERE sequence > $1 AND octet_length(entity) = 8 ORDER BY sequence LIMIT $3
@@ -140,7 +141,9 @@ impl Store {
         .bind(position.origin.0.cast_signed())
         .bind(UnappliedChanges::MAX_COUNT.cast_signed())
         .fetch_one(&mut *connection)
-        .await
+        .await?;
+        connection.release();
+        Ok(row)
     }
 }
 

@@ -28,6 +28,7 @@ impl Store {
             .bind(i64::from(limit))
             .fetch_all(&mut *connection)
             .await?;
+            connection.release();
             rows.into_iter().map(|row| row.listed.into_chartset(parse_chartset_id(&row.id)?)).collect()
         })
         .await

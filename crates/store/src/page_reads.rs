@@ -88,6 +88,7 @@ impl Store {
             .bind(texts)
             .fetch_all(&mut *connection)
             .await?;
+            connection.release();
             listed_charts(ids, rows)
         })
         .await
@@ -119,6 +120,7 @@ impl Store {
             .bind(texts)
             .fetch_all(&mut *connection)
             .await?;
+            connection.release();
             rows.into_iter().map(CopyRow::parse).collect()
         })
         .await
@@ -153,6 +155,7 @@ impl Store {
             .bind(hash.as_bytes())
             .fetch_all(&mut *connection)
             .await?;
+            connection.release();
             let percentiles = rows.first().map(|row| row.percentiles.parse()).transpose()?;
             let occurrences = rows.into_iter().map(PageRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(chart_page(occurrences, percentiles.unwrap_or_default()))

@@ -156,7 +156,11 @@ impl PostgresSearch {
             let mut statement = QueryBuilder::new("");
             push(&mut statement);
             // Not prepared: a generic plan for any text or range is bad for most of them.
-            async move { statement.build().persistent(false).fetch_all(&mut *connection).await }
+            async move {
+                let rows = statement.build().persistent(false).fetch_all(&mut *connection).await?;
+                connection.release();
+                Ok(rows)
+            }
         };
         self.store.long_read(OPERATION, run).await
     }

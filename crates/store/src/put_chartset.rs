@@ -132,6 +132,7 @@ impl Store {
                 let outcome = PutOutcome { effect: PutEffect::Unchanged, removed };
                 let charts = folder.charts.iter().map(|chart| (id, chart.hash, &chart.aliases));
                 sql::insert_aliases(&mut connection, charts).await?;
+                connection.release();
                 return Ok(Put::Stored(HashMap::from([(id, outcome)])));
             }
         }
@@ -159,6 +160,7 @@ impl Store {
             }
         }
         transaction.commit().await?;
+        connection.release();
         let outcomes = upserted.iter().map(|row| {
             let effect = if row.added { PutEffect::Added } else { PutEffect::Updated };
             Ok((parse_chartset_id(&row.id)?, PutOutcome { effect, removed: row.removed }))

@@ -107,6 +107,7 @@ impl Store {
             .bind(hash.as_bytes())
             .fetch_all(&mut *connection)
             .await?;
+            connection.release();
             rows.into_iter().map(similar_chart).collect()
         })
         .await

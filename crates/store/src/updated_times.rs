@@ -16,6 +16,7 @@ impl Store {
                     .bind(texts)
                     .fetch_all(&mut *connection)
                     .await?;
+            connection.release();
             rows.iter().map(|(id, updated)| Ok((parse_chartset_id(id)?, *updated))).collect()
         })
         .await

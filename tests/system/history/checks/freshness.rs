@@ -95,7 +95,9 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
         Request::Batch(_) => panic!("its items are checked one by one"),
         Request::Rox(chart) if status == 200 => {
             states.may_be_known(state, *chart, true)
-                && state.may_have_file(*chart, !has_first_file(history, *chart, response))
+                // What was erased comes back as a replacement.
+                && (history.log.erased.contains(chart)
+                    || state.may_have_file(*chart, !has_first_file(history, *chart, response)))
         }
         Request::Rox(chart) | Request::Preview(chart) => states.may_be_known(state, *chart, status == 200),
         Request::ChartPage(chart) => {

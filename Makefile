@@ -28,6 +28,7 @@ test-full: ## Run the long forms of the tests, with release builds: hours
 
 history: ## Check random histories of operations and faults over the whole system (options: HISTORY)
 	@scripts/servers install postgres redis haproxy varnish ip faketime
+	@scripts/s3 install
 	cargo build --locked --workspace --bins
 	"$(or $(CARGO_TARGET_DIR),target)/debug/history" $(HISTORY)
 

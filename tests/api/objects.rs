@@ -116,6 +116,18 @@ async fn removed_file_is_gone_and_comes_back() {
     assert_eq!((restored.header("etag"), &restored.body), (file.header("etag"), &file.body));
 }
 
+/// `objects gc` deletes the objects of files that were moved back.
+#[tokio::test]
+async fn moved_files_are_not_redirected_to() {
+    let mut site = Site::new(&[]).await;
+    site.restart(&["--objects-public-url", "https://files.example/rox/"]);
+    let [path, _] = site.paths();
+    let client = site.service.client();
+    assert_eq!(client.get(&path).await.status, 302);
+    site.indexer(&["objects", "migrate", "--to-postgres"]);
+    within(CHANGE_TIMEOUT, async || (client.get(&path).await.status == 200).then_some(())).await;
+}
+
 #[tokio::test]
 async fn public_objects_are_redirected_to() {
     let mut site = Site::new(&[]).await;

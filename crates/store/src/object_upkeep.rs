@@ -172,7 +172,8 @@ impl Store {
     }
 
     /// Stores the bytes of objects in their rows, unless these have changed since. Returns the number of rows,
-    /// and those whose objects are missing or damaged.
+    /// and those whose objects are missing or damaged. It is a change of the chart, since cached redirects lead
+    /// to these objects.
     async fn copy_to_postgresql(
         &self,
         operation: &'static str,
@@ -195,10 +196,14 @@ impl Store {
             }
         }
         let update = format!(
-            "UPDATE {name} AS file
-             SET {column} = given.bytes, object = CASE WHEN NOT $4 THEN file.object END
-             FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS given (hash, object, bytes)
-             WHERE file.hash = given.hash AND file.object = given.object AND file.{column} IS NULL"
+            "WITH stored AS (
+                 UPDATE {name} AS file
+                 SET {column} = given.bytes, object = CASE WHEN NOT $4 THEN file.object END
+                 FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS given (hash, object, bytes)
+                 WHERE file.hash = given.hash AND file.object = given.object AND file.{column} IS NULL
+                 RETURNING file.hash
+             )
+             INSERT INTO pending_changes (entity) SELECT hash FROM stored"
         );
         let written = self.run_once(operation, |mut connection| async move {
             let update = sqlx::query(AssertSqlSafe(update)).bind(hashes).bind(objects).bind(bytes);

@@ -8,6 +8,7 @@ use chart_index_store::{FilePlace, FileTable, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
+use crate::change_feed;
 use crate::report::plural;
 
 /// Moves all ROX files and previews.
@@ -16,6 +17,7 @@ use crate::report::plural;
 /// The objects of some files are missing or damaged, after all others are moved; or a store failed.
 pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
     let place = if to_postgresql { FilePlace::PostgreSql } else { FilePlace::Objects };
+    let _assignment = change_feed::assign_in_background(store);
     // Never cancelled: an interrupted run is dropped.
     let stop = CancellationToken::new();
     let (mut moved, mut lost) = (0, 0);
@@ -32,6 +34,7 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
             }
         }
     }
+    change_feed::assign(store).await?;
     let place = if to_postgresql { "PostgreSQL" } else { "the store of objects" };
     writeln!(std::io::stdout(), "{} moved to {place}", plural(moved, "file"))?;
     if lost > 0 {
@@ -45,7 +48,9 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
 /// # Errors
 /// A store failed.
 pub(crate) async fn gc(store: &Store, grace: Duration) -> Result<()> {
+    let _assignment = change_feed::assign_in_background(store);
     let collected = store.collect_objects(grace).await?;
+    change_feed::assign(store).await?;
     writeln!(
         std::io::stdout(),
         "{} with {} bytes, {} with {} bytes deleted",

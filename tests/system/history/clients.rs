@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use chart_index_tests::{Client, Random, Response};
 use reqwest::{Method, StatusCode};
 
+use crate::bucket::Bucket;
 use crate::model::{CHARTS, Chart, Moment, REPLACED_CHARTS, SETS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names};
 
@@ -33,6 +34,8 @@ pub(crate) enum Request {
     Variants(Chart),
     Rox(Chart),
     Preview(Chart),
+    /// The path in the bucket to which the target has redirected a request for the ROX file.
+    Object(Chart, String),
     Detail(Set),
     Redirect(Set),
     List(Query),
@@ -116,6 +119,7 @@ pub(crate) struct Clients {
     /// Of HAProxy and of the edge. Each has an address of its own.
     proxied: Vec<Client>,
     edge: Vec<Client>,
+    bucket: Client,
     recorded: Mutex<Recorded>,
     stopped: AtomicBool,
 }
@@ -141,7 +145,7 @@ impl Request {
             Self::List(query) => query.path(),
             Self::Batch(_) => "/api/charts/lookup".to_owned(),
             Self::HashFilter => "/api/charts/filter".to_owned(),
-            Self::HashFilterFile(path) => path.clone(),
+            Self::HashFilterFile(path) | Self::Object(_, path) => path.clone(),
             Self::ChartPage(chart) => format!("/charts/{}", names.hash(*chart)),
             Self::SetPage(set) => format!("/chartsets/{}", names.id(*set)),
             Self::ListPage => "/".to_owned(),
@@ -152,6 +156,11 @@ impl Request {
     /// Whether responses are cached, so that they are served while PostgreSQL is unavailable.
     pub(crate) const fn is_cached(&self) -> bool {
         !matches!(self, Self::Batch(_) | Self::HashFilter | Self::HashFilterFile(_))
+    }
+
+    /// Whether a replica reads ROX files or previews for it.
+    pub(crate) const fn is_file(&self) -> bool {
+        matches!(self, Self::Rox(_) | Self::Preview(_) | Self::Variants(_) | Self::ChartPage(_))
     }
 
     /// Whether Meilisearch may answer it.
@@ -227,8 +236,7 @@ impl Clients {
         start: Instant,
         names: Arc<Names>,
         replicas: &[SocketAddr],
-        haproxy: SocketAddr,
-        edge: SocketAddr,
+        [haproxy, edge, bucket]: [SocketAddr; 3],
     ) -> Arc<Self> {
         let clients = |network, address| -> Vec<Client> {
             let first = Ipv4Addr::new(198, 18, network, 1).to_bits();
@@ -242,6 +250,7 @@ impl Clients {
             admin: replicas.iter().map(|address| Client::new((address.ip(), 9090).into())).collect(),
             proxied: clients(0, haproxy),
             edge: clients(1, edge),
+            bucket: Client::new(bucket),
             recorded: Mutex::default(),
             stopped: AtomicBool::new(false),
         })
@@ -281,12 +290,20 @@ impl Clients {
                 3 => Target::Edge,
                 _ => Target::Haproxy,
             };
-            let redirect = self.send(target, request, &mut random).await;
-            if let Some(Response { status: StatusCode::FOUND, headers, .. }) = redirect
-                && let Some(Ok(path)) = headers.get("location").map(|location| location.to_str())
-                && path.starts_with("/api/charts/filter/")
-            {
-                self.send(target, Request::HashFilterFile(path.to_owned()), &mut random).await;
+            let response = self.send(target, request.clone(), &mut random).await;
+            let redirect = response.filter(|response| response.status == StatusCode::FOUND);
+            let location = redirect.map(|redirect| redirect.header("location").to_owned());
+            let next = match (request, location) {
+                (Request::HashFilter, Some(path)) => Some(Request::HashFilterFile(path)),
+                // The edge may have an earlier redirect.
+                (Request::Rox(chart), Some(address)) if target != Target::Edge => {
+                    let start = address.find(Bucket::PATH).unwrap_or_default();
+                    Some(Request::Object(chart, address[start..].to_owned()))
+                }
+                _ => None,
+            };
+            if let Some(request) = next {
+                self.send(target, request, &mut random).await;
             }
             tokio::time::sleep(Duration::from_millis((10 + random.below(60)).into())).await;
         }
@@ -325,6 +342,7 @@ impl Clients {
     /// Sends a request and records it. Returns the response, if there is one.
     async fn send(&self, target: Target, request: Request, random: &mut Random) -> Option<Response> {
         let client = match target {
+            _ if matches!(request, Request::Object(..)) => &self.bucket,
             Target::Replica(replica) => &self.replicas[replica],
             Target::Haproxy => random.pick(&self.proxied),
             Target::Edge => random.pick(&self.edge),

@@ -11,6 +11,7 @@ use chart_index_tests::Client;
 use reqwest::Method;
 use serde_json::Value;
 
+use crate::bucket::{Bucket, NAMED_OBJECTS};
 use crate::checks::MAX_AGE;
 use crate::history::World;
 use crate::mirror::{self, content};
@@ -101,6 +102,7 @@ fn verify(world: &World, ending: &mut Ending) {
     if !is_ok {
         ending.violations.push(format!("filter: {text}"));
     }
+    ending.violations.extend(collect_objects(world).err());
     let (is_ok, text) = run(&["verify"]);
     if !is_ok || !text.contains(", 0 findings") {
         ending.violations.push(format!("verify: {text}"));
@@ -115,6 +117,34 @@ fn verify(world: &World, ending: &mut Ending) {
         }
         ending.violations.extend(wait_for_search_nodes(world).err());
     }
+}
+
+/// Collects garbage, and compares the bucket with the rows, if there is one.
+fn collect_objects(world: &World) -> Result<(), String> {
+    const REMOVED: &str = "SELECT encode(hash, 'hex') FROM charts JOIN (
+            SELECT hash, object FROM rox_files UNION ALL SELECT hash, object FROM chart_previews
+        ) AS files USING (hash)
+        WHERE object IS NOT NULL AND (removed_at_ms IS NOT NULL OR (
+            SELECT bool_and(chartset.removed_at_ms IS NOT NULL)
+            FROM chartset_charts JOIN chartsets AS chartset ON chartset.id = chartset_id WHERE chart_hash = hash))";
+    if world.system().bucket.is_none() {
+        return Ok(());
+    }
+    let (is_ok, text) = run_indexer(world, &["objects", "gc", "--grace", "0s"]);
+    if !is_ok {
+        return Err(format!("objects gc: {text}"));
+    }
+    let system = world.system();
+    let objects = system.bucket.as_ref().map(Bucket::objects).unwrap_or_default();
+    let named = system.postgres.psql("chart_index", NAMED_OBJECTS).lines().map(str::to_owned).collect();
+    let differences: Vec<_> = objects.symmetric_difference(&named).collect();
+    let removed = system.postgres.psql("chart_index", REMOVED);
+    if !differences.is_empty() || !removed.is_empty() {
+        return Err(format!(
+            "objects without a row, or rows without an object: {differences:?}; of removed charts: {removed}"
+        ));
+    }
+    Ok(())
 }
 
 /// Waits until the search nodes have all changes.
@@ -177,7 +207,9 @@ async fn compare_with_copy(world: &World, replica: SocketAddr, export: &str) -> 
         let mut system = world.system();
         system.create_database(COPY);
         let arguments = ["--database-url", &database_url(COPY), "import", export];
-        let output = system.indexer(WRITERS[0], &arguments).output().expect("it starts");
+        // Into PostgreSQL alone.
+        let mut import = system.indexer(WRITERS[0], &arguments);
+        let output = import.env_remove("OBJECT_STORE_URL").output().expect("it starts");
         if !output.status.success() {
             return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
         }

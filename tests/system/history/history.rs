@@ -11,6 +11,7 @@ use chart_index_system_tests::network;
 use chart_index_tests::{Client, Library, Random};
 use serde_json::Value;
 
+use crate::bucket::Bucket;
 use crate::checks::MAX_AGE;
 use crate::clients::{Clients, Recorded};
 use crate::ending::{self, Ending};
@@ -19,8 +20,8 @@ use crate::model::{Chart, Model, Moment, SETS, States, UNTOUCHED_CHARTS, UNTOUCH
 use crate::names::{self, Names, source_id};
 use crate::operator::{FaultEvent, Operator};
 use crate::plan::{self, Action, Actor, Disturbance, OPERATORS, Step};
-use crate::system::{EDGE, REPLICAS, System, WRITERS};
-use crate::writers::{CommandEvent, Export, Filter, Writer};
+use crate::system::{EDGE, REPLICAS, S3, System, WRITERS};
+use crate::writers::{CommandEvent, Export, Filter, RemovedObjects, Writer};
 
 /// Time after the last step in which clients go on.
 const REST: Duration = Duration::from_secs(8);
@@ -46,6 +47,7 @@ pub(crate) struct Log {
     pub(crate) faults: Vec<FaultEvent>,
     pub(crate) exports: Vec<Export>,
     pub(crate) filters: Vec<Filter>,
+    pub(crate) removed_objects: Vec<RemovedObjects>,
     /// The charts that were erased, perhaps with their chartsets.
     pub(crate) erased: BTreeSet<Chart>,
     /// The indexes of the steps that were performed.
@@ -127,7 +129,7 @@ pub(crate) fn run(options: &Options, steps: &[Step]) -> History {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            let system = System::start(number, options.programs.clone());
+            let system = System::start(number, options);
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             runtime.expect("a runtime").block_on(run_on(system, options, steps))
         });
@@ -139,6 +141,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     let names = Arc::new(Names::new(&chartset_ids(&system)));
     let replicas = REPLICAS.map(|replica| system.socket_address(replica, 8080));
     let [haproxy, edge] = ["haproxy", EDGE].map(|service| system.socket_address(service, 8080));
+    let bucket = system.socket_address(S3, Bucket::PORT);
     let start = Instant::now();
     let world = Arc::new(World {
         start,
@@ -160,7 +163,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     });
     // All responses show what no command will touch.
     tokio::time::sleep(MAX_AGE).await;
-    let clients = Clients::new(start, Arc::clone(&names), &replicas, haproxy, edge);
+    let clients = Clients::new(start, Arc::clone(&names), &replicas, [haproxy, edge, bucket]);
     let tasks = clients.spawn(options.seed);
     let mirror_stopped = Arc::new(AtomicBool::new(false));
     let mirror = tokio::spawn(mirror::follow(

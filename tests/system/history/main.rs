@@ -10,6 +10,7 @@
     reason = "a test panics if its set-up fails, and prints what it found; its actors are threads"
 )]
 
+mod bucket;
 mod checks;
 mod clients;
 mod ending;

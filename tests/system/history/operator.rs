@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::bucket::Bucket;
 use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{EDGE, FOLLOW, MIRROR, REPLICAS, WRITERS, database_url, standby_url};
+use crate::system::{EDGE, FOLLOW, MIRROR, OBJECTS, REPLICAS, WRITERS, database_url, standby_url};
 
 /// Maximum time for a standby to connect and to receive what it lacks.
 const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -53,8 +54,10 @@ pub(crate) enum Scope {
     Purges,
     /// The edge, or its connection to HAProxy.
     Edge,
-    /// What affects no response: a writer does not reach PostgreSQL or a search node, a transaction is open, a
-    /// standby fails.
+    /// The store of objects is unavailable for all, or for a replica.
+    Objects(Option<usize>),
+    /// What affects no response: a writer does not reach PostgreSQL, a search node or the store of objects, a
+    /// transaction is open, a standby fails.
     Nothing,
 }
 
@@ -188,8 +191,13 @@ impl Operator {
     }
 
     /// "Restored to a point in time, or failed over": rebuilds the search nodes. The writers ingest and remove
-    /// anyway.
+    /// anyway. Objects that the earlier state names may have been deleted: they come back once no command runs
+    /// that may delete what it has read in the later one.
     fn after_reset(&self) {
+        if self.world.system().bucket.is_some() {
+            self.kill_commands();
+            self.world.system().bucket.iter().for_each(Bucket::undelete);
+        }
         self.world.system().postgres.back_up();
         if self.world.system().has_meilisearch {
             let mut command = self.world.system().indexer(FOLLOW, &["rebuild"]);
@@ -216,11 +224,15 @@ impl Operator {
         let statement = "LOCK TABLE change_feed IN EXCLUSIVE MODE";
         self.open_transaction("chart_index", statement, COMMIT_TIME + duration);
         self.wait(COMMIT_TIME);
+        self.kill_commands();
+        self.wait(duration);
+        self.close_transaction();
+    }
+
+    fn kill_commands(&self) {
         for writer in WRITERS {
             self.world.system().signal_writer(writer, "KILL");
         }
-        self.wait(duration);
-        self.close_transaction();
     }
 
     /// Leaves a transaction open in which this statement was run.
@@ -278,6 +290,7 @@ fn scope_of_process(name: &str) -> Scope {
         ("haproxy", _) => Scope::Haproxy,
         (EDGE, _) => Scope::Edge,
         (FOLLOW, _) => Scope::Follow,
+        (OBJECTS, _) => Scope::Objects(None),
         ("postgres-standby" | "redis-standby" | MIRROR, _) => Scope::Nothing,
         (_, Some(replica)) => Scope::Replica(replica),
         _ => Scope::Search,
@@ -288,6 +301,7 @@ fn scope_of_link(first: &str, second: &str) -> Scope {
     match (replica(first), second) {
         (Some(replica), "postgres") => Scope::ReplicaPostgres(replica),
         (Some(replica), "redis") => Scope::ReplicaRedis(replica),
+        (Some(replica), OBJECTS) => Scope::Objects(Some(replica)),
         (Some(_), "postgres-standby") => Scope::Nothing,
         (Some(_), _) => Scope::Search,
         _ if first == FOLLOW => match second {

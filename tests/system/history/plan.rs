@@ -6,7 +6,11 @@ use std::time::Duration;
 use chart_index_tests::Random;
 
 use crate::model::{Chart, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
-use crate::system::{EDGE, FOLLOW, MIRROR, NODES, REPLICAS, WRITERS};
+use crate::system::{EDGE, FOLLOW, MIRROR, NODES, OBJECTS, REPLICAS, WRITERS};
+
+/// What moves and deletes objects. Backups need no grace period: the bucket keeps deleted objects.
+const OBJECT_COMMANDS: [&[&str]; 3] =
+    [&["objects", "migrate"], &["objects", "migrate", "--to-postgres"], &["objects", "gc", "--grace", "0s"]];
 
 /// Those who inject faults.
 pub(crate) const OPERATORS: usize = 2;
@@ -50,6 +54,8 @@ pub(crate) enum Command {
     Export,
     Filter,
     Rebuild,
+    /// One of the commands `objects`.
+    Objects(&'static [&'static str]),
 }
 
 /// A change of a library.
@@ -101,9 +107,9 @@ impl Fault {
         match self {
             Self::Kill(name, _) | Self::Freeze(name, _) | Self::RestoreNode(name, _) => vec![name],
             Self::Separate(first, second, _) => vec![first, second],
-            // What follows is a new standby and a rebuild of the search nodes.
+            // What follows is a new standby, a rebuild of the search nodes, and the return of deleted objects.
             Self::PromotePostgres(_) | Self::RestorePostgres(_) => {
-                [&["postgres", "postgres-standby", FOLLOW], &NODES[..]].concat()
+                [&["postgres", "postgres-standby", FOLLOW, OBJECTS], &NODES[..]].concat()
             }
             Self::PauseReplay(_) => vec!["postgres-standby"],
             Self::SlowPurges(_) => vec![FOLLOW, EDGE],
@@ -114,6 +120,11 @@ impl Fault {
     }
 }
 
+/// Whether the system has a store of objects.
+pub(crate) const fn has_objects(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
 /// Generates the steps of a history of this length. Steps that have not begun at its end are left out.
 pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Vec<Step> {
     let mut random = Random::new(seed);
@@ -122,7 +133,11 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
         let mut time = Duration::ZERO;
         while time < length {
             let pause = milliseconds(&mut random, 100, 1500);
-            let command = command(&mut random, index, has_meilisearch);
+            let command = if has_objects(seed) && random.one_in(8) {
+                Command::Objects(random.pick(&OBJECT_COMMANDS))
+            } else {
+                command(&mut random, index, has_meilisearch)
+            };
             let disturbance = disturbance(&mut random);
             steps.push(Step {
                 actor: Actor::Writer(index),
@@ -138,7 +153,11 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
         while time < length {
             // Faults of both operators overlap for a part of the time, and for another one there is none.
             let pause = milliseconds(&mut random, 2000, 16_000);
-            let fault = fault(&mut random, has_meilisearch);
+            let fault = if has_objects(seed) && random.one_in(4) {
+                fault_of_objects(&mut random)
+            } else {
+                fault(&mut random, has_meilisearch)
+            };
             time += pause + Duration::from_secs(1);
             steps.push(Step { actor: Actor::Operator(index), pause, action: Action::Fault(fault) });
         }
@@ -239,6 +258,17 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         23..=25 => Fault::PauseReplay(duration),
         26 => Fault::SlowPurges(duration),
         _ => Fault::RestoreNode(node, earlier),
+    }
+}
+
+/// The store of objects refuses connections, hangs, or cannot be reached.
+fn fault_of_objects(random: &mut Random) -> Fault {
+    let duration = milliseconds(random, 500, 10_000);
+    match random.below(6) {
+        0 | 1 => Fault::Kill(OBJECTS, duration),
+        2 | 3 => Fault::Freeze(OBJECTS, duration),
+        4 => Fault::Separate(one_of(random, &REPLICAS), OBJECTS, duration),
+        _ => Fault::Separate(one_of(random, &WRITERS), OBJECTS, duration),
     }
 }
 

@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 18] = [
+const FAULTS: [PlantedFault; 20] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -155,6 +155,20 @@ const FAULTS: [PlantedFault; 18] = [
         "services/indexer/src/purge/purger.rs",
         ".header(\"surrogate-key\", tags.join(\" \"))",
         ".header(\"surrogate-key\", tags.len().to_string())",
+    ),
+    fault(
+        "removals leave objects",
+        Check::Objects,
+        "crates/store/src/object_upkeep.rs",
+        "let unneeded = unneeded(&mut transaction, &digests, &hashes).await?;",
+        "let unneeded = unneeded(&mut transaction, &digests[..0], &hashes).await?;",
+    ),
+    fault(
+        "objects that rows need are garbage",
+        Check::Errors,
+        "crates/store/src/object_upkeep.rs",
+        "WHERE object = digest AND bytes IS NULL AND",
+        "WHERE object = digest AND bytes IS NOT NULL AND",
     ),
     PlantedFault {
         needs_meilisearch: true,

@@ -11,8 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chart_index_system_tests::network::{HOST, Networks, project_name};
-use chart_index_tests::PrivateMeilisearch;
+use chart_index_tests::{PrivateMeilisearch, workspace_root};
 
+use crate::bucket::Bucket;
+use crate::history::Options;
+use crate::plan::has_objects;
 use crate::postgres::PostgresPair;
 use crate::process::{Process, in_namespace};
 
@@ -24,6 +27,9 @@ pub(crate) const NODES: [&str; 2] = ["meilisearch-1", "meilisearch-2"];
 pub(crate) const FOLLOW: &str = "follow";
 /// Varnish in front of HAProxy, which `follow` purges.
 pub(crate) const EDGE: &str = "edge";
+/// The proxy in front of the bucket, and its server.
+pub(crate) const OBJECTS: &str = "objects";
+pub(crate) const S3: &str = "s3";
 /// `chart-indexer mirror`.
 pub(crate) const MIRROR: &str = "mirror";
 /// The database that it fills.
@@ -52,6 +58,8 @@ pub(crate) struct System {
     separated: BTreeSet<(String, String)>,
     networks: Networks,
     pub(crate) has_meilisearch: bool,
+    /// `None` if all files are in PostgreSQL.
+    pub(crate) bucket: Option<Bucket>,
     /// Their folder; by default that of this program.
     programs: Option<PathBuf>,
     folder: Folder,
@@ -69,13 +77,20 @@ impl Drop for Folder {
 impl System {
     /// Starts all services, over a migrated database. The thread must be in the namespace of the host
     /// afterwards.
-    pub(crate) fn start(number: u32, programs: Option<PathBuf>) -> Self {
+    pub(crate) fn start(number: u32, options: &Options) -> Self {
         let name = project_name(number);
         let folder = Folder(std::env::temp_dir().join(&name));
         std::fs::create_dir(&folder.0).expect("a folder");
         let has_meilisearch = PrivateMeilisearch::program().is_some();
         let networks = create_networks(&name, has_meilisearch);
         networks.enter_host();
+        let mut s3 = has_objects(options.seed).then(|| {
+            let script = workspace_root().join("scripts/s3").display().to_string();
+            let command = [script, "serve".into(), "0.0.0.0".into(), Bucket::PORT.to_string()];
+            Process::new(S3, networks.namespace(S3), &folder.0, command.into())
+        });
+        // It starts beside PostgreSQL.
+        s3.iter_mut().for_each(Process::start);
         let address = |service: &str| networks.address(service).to_string();
         let postgres = PostgresPair::create(
             POSTGRES,
@@ -84,13 +99,14 @@ impl System {
             &folder.0,
         );
         let mut system = Self {
-            processes: BTreeMap::new(),
+            bucket: s3.is_some().then(|| Bucket::create((networks.address(S3), Bucket::PORT).into())),
+            processes: s3.into_iter().map(|s3| (S3, s3)).collect(),
             postgres,
             redis_primary: 0,
             separated: BTreeSet::new(),
             networks,
             has_meilisearch,
-            programs,
+            programs: options.programs.clone(),
             folder,
         };
         let addresses = [(POSTGRES, POSTGRES_ADDRESS), (POSTGRES, STANDBY_ADDRESS), (REDIS, REDIS_ADDRESS)];
@@ -125,6 +141,7 @@ impl System {
             name if REDIS.contains(&name) => 6379,
             EDGE => 8080,
             "haproxy" => 8404,
+            OBJECTS => Bucket::PORT,
             _ => return,
         };
         let (start, address) = (Instant::now(), self.socket_address(name, port));
@@ -272,6 +289,7 @@ impl System {
         if self.has_meilisearch {
             command.env("MEILISEARCH_URL", self.node_urls());
         }
+        command.envs(self.object_variables());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -327,7 +345,7 @@ fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
         .chain(&WRITERS)
         .chain(&POSTGRES)
         .chain(&REDIS)
-        .chain(&["haproxy", EDGE, FOLLOW, MIRROR]);
+        .chain(&["haproxy", EDGE, FOLLOW, MIRROR, OBJECTS, S3]);
     let networks = |service: &&str| ((*service).to_owned(), vec!["all".to_owned()]);
     let subnets = [("all".to_owned(), Some(SUBNET.to_owned()))].into();
     let services = services.chain(search).map(networks).collect();

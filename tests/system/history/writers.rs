@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use chart_index_tests::Library;
 
+use crate::bucket::{Bucket, NAMED_OBJECTS};
 use crate::hash_filter;
 use crate::history::World;
 use crate::mirror::{self, Records};
@@ -70,6 +71,14 @@ pub(crate) struct Filter {
     pub(crate) charts: Result<BTreeSet<Chart>, &'static str>,
 }
 
+/// What a removal has left of the objects that the rows of its charts named.
+#[derive(Debug)]
+pub(crate) struct RemovedObjects {
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    pub(crate) left: Vec<String>,
+}
+
 impl Writer {
     pub(crate) fn new(world: Arc<World>, index: usize) -> Self {
         let (folders, archives) = (BTreeMap::new(), BTreeMap::new());
@@ -95,6 +104,7 @@ impl Writer {
             Command::Export => self.export(disturbance),
             Command::Filter => self.filter(disturbance),
             Command::Rebuild => drop(self.execute(&["rebuild"], disturbance)),
+            Command::Objects(arguments) => drop(self.execute(arguments, disturbance)),
         }
         self.wait_for_sessions();
     }
@@ -226,7 +236,14 @@ impl Writer {
 
     /// Runs a command that writes these entries. A condition in SQL holds when an entry is written.
     fn write(&self, writes: &[(Entry, String)], arguments: &[&str], disturbance: Disturbance) {
+        let (start, named) = (self.world.now(), self.objects_of_removal(writes, arguments));
         let outcome = self.execute(arguments, disturbance);
+        if outcome == Outcome::Succeeded && !named.is_empty() {
+            let objects = self.world.system().bucket.as_ref().map(Bucket::objects).unwrap_or_default();
+            let left = named.into_iter().filter(|name| objects.contains(name)).collect();
+            let removed = RemovedObjects { start, end: self.world.now(), left };
+            self.world.log().removed_objects.push(removed);
+        }
         let is_written = match outcome {
             Outcome::Succeeded => vec![true; writes.len()],
             Outcome::Failed(_) | Outcome::Killed => are_true(writes.iter().map(|(_, condition)| condition)),
@@ -235,6 +252,21 @@ impl Writer {
         for ((entry, _), _) in writes.iter().zip(is_written).filter(|(_, is_written)| *is_written) {
             self.world.model().complete(*entry, end);
         }
+    }
+
+    /// The objects of the charts that a command removes; none if PostgreSQL does not respond.
+    fn objects_of_removal(&self, writes: &[(Entry, String)], arguments: &[&str]) -> Vec<String> {
+        if self.world.system().bucket.is_none() || arguments[0] != "remove" {
+            return Vec::new();
+        }
+        let charts = writes.iter().filter_map(|(entry, _)| match entry {
+            Entry::ChartRemoval(chart) => Some(format!("'\\x{}'", self.world.names.hash(*chart))),
+            _ => None,
+        });
+        let charts = charts.collect::<Vec<_>>().join(", ");
+        let named = format!("{NAMED_OBJECTS} WHERE hash = ANY(ARRAY[{charts}]::bytea[])");
+        let named = query(&database_url("chart_index"), &named).unwrap_or_default();
+        named.lines().map(str::to_owned).collect()
     }
 
     fn export(&self, disturbance: Disturbance) {

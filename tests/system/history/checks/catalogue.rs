@@ -44,6 +44,23 @@ pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
     violations
 }
 
+/// Files that were served for several charts: no two have the same notes.
+pub(super) fn mixed_up_files(history: &History) -> Vec<(Moment, String)> {
+    let mut owners = BTreeMap::new();
+    let mut violations = Vec::new();
+    for exchange in &history.recorded.exchanges {
+        let (Request::Rox(chart) | Request::Preview(chart) | Request::Object(chart, _)) = exchange.request
+        else {
+            continue;
+        };
+        let response = exchange.response.as_ref().ok().filter(|response| response.status == 200);
+        if response.is_some_and(|response| *owners.entry(&response.body).or_insert(chart) != chart) {
+            violations.push((exchange.start, format!("of another chart: {}", describe(exchange))));
+        }
+    }
+    violations
+}
+
 pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
     let mut violations = Vec::new();
     for walk in &history.recorded.walks {

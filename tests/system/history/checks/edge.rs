@@ -58,7 +58,9 @@ pub(super) fn outlived(history: &History, exchange: &Exchange) -> Option<String>
         return None;
     }
     let lifetime = max_age(response)?;
-    let is_disturbed = history.faults(exchange.start.saturating_sub(MAX_AGE), exchange.end).next().is_some();
+    let from = exchange.start.saturating_sub(MAX_AGE);
+    let is_disturbed = history.faults(from, exchange.end).next().is_some()
+        || history.object_faults(exchange, from, exchange.end).next().is_some();
     let lifetime = if is_disturbed { lifetime + STALE_LIFETIME } else { lifetime };
     let age = age(exchange);
     (age > lifetime).then(|| format!("{age:?} old, may be {lifetime:?}: {}", describe(exchange)))
@@ -67,7 +69,8 @@ pub(super) fn outlived(history: &History, exchange: &Exchange) -> Option<String>
 fn is_purged_by_its_tag(exchange: &Exchange) -> bool {
     let status = exchange.response.as_ref().map_or(0, |response| response.status.as_u16());
     match exchange.request {
-        Request::Lookup(_) | Request::Rox(_) | Request::Preview(_) | Request::Detail(_) => status == 200,
+        Request::Lookup(_) | Request::Preview(_) | Request::Detail(_) => status == 200,
+        Request::Rox(_) => matches!(status, 200 | 302),
         Request::Redirect(_) => status == 302,
         _ => false,
     }
@@ -76,9 +79,10 @@ fn is_purged_by_its_tag(exchange: &Exchange) -> bool {
 /// Whether the replica may have been unable to show that the response is current, and the edge has it still.
 fn is_unconfirmed(history: &History, exchange: &Exchange) -> bool {
     let (from, to) = fetched(exchange);
-    let mut faults = history.faults(from.saturating_sub(MAX_AGE), to);
-    age(exchange) <= UNCONFIRMED_LIFETIME + STALE_LIFETIME
-        && (faults.any(|fault| lacks_postgres(fault, exchange.target)) || is_slow(history, exchange))
+    let from = from.saturating_sub(MAX_AGE);
+    let is_outage = history.faults(from, to).any(|fault| lacks_postgres(fault, exchange.target))
+        || history.object_faults(exchange, from, to).next().is_some();
+    age(exchange) <= UNCONFIRMED_LIFETIME + STALE_LIFETIME && (is_outage || is_slow(history, exchange))
 }
 
 /// Whether `follow` does not learn of changes, or does not reach the edge.

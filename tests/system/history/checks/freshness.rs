@@ -13,7 +13,7 @@ use crate::hash_filter;
 use crate::history::History;
 use crate::lists;
 use crate::mirror::content;
-use crate::model::{CHARTS, Chart, Entry, SETS, Set, State};
+use crate::model::{CHARTS, Chart, Entry, REPLACED_CHARTS, SETS, Set, State};
 use crate::names::{source_id, versions_in};
 use crate::operator::{FaultEvent, Scope};
 use crate::writers::{CommandEvent, Outcome};
@@ -22,7 +22,8 @@ use crate::writers::{CommandEvent, Outcome};
 const USUAL_SEARCH_LAG: Duration = Duration::from_secs(1);
 /// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
-/// The same during an outage of PostgreSQL, and while reads take too long: longer than a history.
+/// The same during an outage of PostgreSQL, or of the store of objects for files, and while reads take too
+/// long: longer than a history.
 const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
 /// How much older the total of a list may be than its items (docs/api.md, "Chartset list").
 const MAX_AGE_OF_TOTAL: Duration = Duration::from_secs(30);
@@ -53,7 +54,8 @@ fn stale_part(
     json: &Value,
 ) -> Option<String> {
     let is_explained = |state: &&State| explains(history, state, request, response, json);
-    let max_age = max_age(history, exchange);
+    let max_age =
+        if lacks_objects(history, exchange) { MAX_AGE_IN_OUTAGE } else { max_age(history, exchange) };
     // The replicas have read nothing before the first request.
     let first = history.recorded.exchanges.first().map_or(Duration::ZERO, |first| first.start);
     let (fetched, purged) = (fetched(exchange).0, purged_until(history, exchange));
@@ -95,11 +97,12 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
         Request::Batch(_) => panic!("its items are checked one by one"),
         Request::Rox(chart) if status == 200 => {
             states.may_be_known(state, *chart, true)
-                // What was erased comes back as a replacement.
-                && (history.log.erased.contains(chart)
+                // What is added after a removal, perhaps an erasure, is tagged like a replacement.
+                && (!REPLACED_CHARTS.contains(chart)
+                    || history.log.erased.contains(chart)
                     || state.may_have_file(*chart, !has_first_file(history, *chart, response)))
         }
-        Request::Rox(chart) | Request::Preview(chart) => states.may_be_known(state, *chart, status == 200),
+        Request::Rox(chart) | Request::Preview(chart) => states.may_be_known(state, *chart, status != 404),
         Request::ChartPage(chart) => {
             states.may_be_known(state, *chart, status == 200) && are_possible(history, state, response)
         }
@@ -122,7 +125,7 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
         Request::ListPage | Request::Feed => {
             are_possible(history, state, response) && are_complete(history, state, response)
         }
-        Request::HashFilter | Request::HashFilterFile(_) => true,
+        Request::HashFilter | Request::HashFilterFile(_) | Request::Object(..) => true,
     }
 }
 
@@ -134,7 +137,8 @@ pub(super) fn wrong_total(history: &History, exchange: &Exchange) -> Option<Stri
     }
     let is_slow = is_slow(history, exchange);
     let max_age = if is_slow { MAX_AGE_IN_OUTAGE } else { max_age(history, exchange) } + MAX_AGE_OF_TOTAL;
-    let from = fetched(exchange).0.saturating_sub(max_age);
+    // Since all steps have ended nothing changes, so a page may have been read at any time since.
+    let from = fetched(exchange).0.min(history.repaired).saturating_sub(max_age);
     let (least, most) = if is_mixed(&exchange.request, response) {
         lists::totals(&history.states, &history.states.union(from, exchange.end), query)
     } else {
@@ -270,6 +274,13 @@ fn max_age(history: &History, exchange: &Exchange) -> Duration {
     };
     let undisturbed = MAX_AGE + search_lag(history, exchange);
     history.faults(from, to).map(age).fold(undisturbed, Duration::max)
+}
+
+/// Whether a replica may have served an older file, since it could not read it again. Removals are in force
+/// anyway.
+fn lacks_objects(history: &History, exchange: &Exchange) -> bool {
+    let (from, to) = fetched(exchange);
+    history.object_faults(exchange, from.saturating_sub(MAX_AGE), to).next().is_some()
 }
 
 /// How far the search nodes lagged behind the sync's usual second when the response may have been read.

@@ -4,6 +4,7 @@ mod catalogue;
 mod edge;
 mod freshness;
 mod limits;
+mod objects;
 mod reads;
 mod service;
 mod untouched;
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use chart_index_tests::Response;
 
-use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
+use self::catalogue::{changed_files, mixed_up_files, wrong_exports, wrong_mirror, wrong_walks};
 use self::edge::outlived;
 use self::freshness::{filter_lacks_known, shows_removed, stale, wrong_total};
 use self::limits::wrong_limits;
+use self::objects::{left_objects, wrong_object};
 use self::service::{unavailable, wrong_error};
 use self::untouched::lacks_untouched;
 use crate::clients::{Exchange, Target};
@@ -40,7 +42,8 @@ pub(crate) enum Check {
     Untouched,
     /// What was served in the last minute is served while PostgreSQL is unavailable.
     Availability,
-    /// ROX files, apart from replaced ones, previews and the hash filters of a sequence never change.
+    /// ROX files, apart from replaced ones, previews and the hash filters of a sequence never change, and none
+    /// is that of another chart.
     Immutability,
     /// Errors have their form, and nothing hangs.
     Errors,
@@ -52,6 +55,8 @@ pub(crate) enum Check {
     Mirror,
     /// An export is the state at one moment of its command; a hash filter has its charts.
     Exports,
+    /// A removal leaves no object of its charts, and a redirect leads to the object that it names.
+    Objects,
     /// Everything agrees once all faults have ended.
     Ending,
 }
@@ -81,9 +86,12 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
         (Check::Limits, wrong_limits(history)),
         (Check::Errors, of_exchanges(wrong_error)),
         (Check::Immutability, changed_files(history)),
+        (Check::Immutability, mixed_up_files(history)),
         (Check::Walks, wrong_walks(history)),
         (Check::Mirror, wrong_mirror(history)),
         (Check::Exports, wrong_exports(history)),
+        (Check::Objects, of_exchanges(wrong_object)),
+        (Check::Objects, left_objects(history)),
         (
             Check::Ending,
             history.ending.violations.iter().map(|text| (history.repaired, text.clone())).collect(),
@@ -97,13 +105,35 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
 }
 
 impl History {
-    /// The faults that affect what happens between two moments.
+    /// The faults that affect what happens between two moments, apart from responses with files.
     fn faults(&self, from: Moment, to: Moment) -> impl Iterator<Item = &FaultEvent> {
         self.log.faults.iter().filter(move |fault| {
-            fault.scope != Scope::Nothing
-                && fault.start <= to
-                && fault.end.is_none_or(|end| end + GRACE >= from)
+            !matches!(fault.scope, Scope::Nothing | Scope::Objects(_)) && fault.overlaps(from, to)
         })
+    }
+
+    /// The faults of the store of objects that affect a response which was fetched between two moments: it needs
+    /// a file.
+    fn object_faults(
+        &self,
+        exchange: &Exchange,
+        from: Moment,
+        to: Moment,
+    ) -> impl Iterator<Item = &FaultEvent> {
+        let (target, is_file) = (exchange.target, exchange.request.is_file());
+        self.log.faults.iter().filter(move |fault| {
+            let is_affected = match fault.scope {
+                Scope::Objects(replica) => replica.is_none_or(|replica| reaches(target, replica)),
+                _ => false,
+            };
+            is_file && is_affected && fault.overlaps(from, to)
+        })
+    }
+}
+
+impl FaultEvent {
+    fn overlaps(&self, from: Moment, to: Moment) -> bool {
+        self.start <= to && self.end.is_none_or(|end| end + GRACE >= from)
     }
 }
 

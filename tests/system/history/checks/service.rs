@@ -19,6 +19,9 @@ const DEADLINE_OF_HAPROXY: Duration = Duration::from_secs(12);
 
 pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<String> {
     let Exchange { target, start, end, .. } = *exchange;
+    if matches!(exchange.request, Request::Object(..)) {
+        return None;
+    }
     let is_target_up = !history.faults(start, end).any(|fault| match fault.scope {
         Scope::Replica(replica) => target == Target::Replica(replica),
         Scope::Haproxy => matches!(target, Target::Haproxy | Target::Edge),
@@ -37,7 +40,9 @@ pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<Stri
     if code == 503 && response.header("retry-after").is_empty() {
         return Some(format!("no Retry-After: {}", describe(exchange)));
     }
-    let is_disturbed = history.faults(start.saturating_sub(GRACE), end).next().is_some();
+    let from = start.saturating_sub(GRACE);
+    let is_disturbed = history.faults(from, end).next().is_some()
+        || code == 503 && history.object_faults(exchange, from, end).next().is_some();
     if (code >= 500 && !is_disturbed) || code == 429 {
         return Some(format!("without a fault: {}", describe(exchange)));
     }
@@ -57,6 +62,7 @@ pub(super) fn unavailable(history: &History) -> Vec<(Moment, String)> {
         let outage = history.faults(*start, *end).find(|fault| {
             matches!(fault.scope, Scope::Postgres) || fault.scope == Scope::ReplicaPostgres(replica)
         });
+        let outage = outage.or_else(|| history.object_faults(exchange, *start, *end).next());
         let last = served.get(&(*target, request));
         if let (Some(outage), Some(last), 503) = (outage, last, status) {
             let is_recent = *last + RECENT >= outage.start;

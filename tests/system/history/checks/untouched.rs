@@ -24,7 +24,7 @@ pub(super) fn lacks_untouched(history: &History, exchange: &Exchange) -> Option<
             !UNTOUCHED_CHARTS.contains(chart) || response.json()["status"] == "known"
         }
         Request::Rox(chart) | Request::Preview(chart) | Request::ChartPage(chart) => {
-            !UNTOUCHED_CHARTS.contains(chart) || status == 200
+            !UNTOUCHED_CHARTS.contains(chart) || status != 404
         }
         Request::Batch(charts) => {
             let items = &response.json()["items"];
@@ -38,7 +38,7 @@ pub(super) fn lacks_untouched(history: &History, exchange: &Exchange) -> Option<
         Request::ListPage | Request::Feed => lists(Filter::All),
         // A hash filter is built when the first charts are ingested.
         Request::HashFilter => status == 302,
-        Request::HashFilterFile(_) => true,
+        Request::HashFilterFile(_) | Request::Object(..) => true,
     };
     (!is_found).then(|| describe(exchange))
 }

@@ -6,9 +6,10 @@ use chart_index_system_tests::{haproxy_program, varnish};
 use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
 use super::{
-    EDGE, FOLLOW, MIRROR, MIRROR_DATABASE, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System,
-    database_url, standby_url,
+    EDGE, FOLLOW, MIRROR, MIRROR_DATABASE, NODES, OBJECTS, REDIS, REDIS_ADDRESS, REPLICAS, S3, SUBNET,
+    System, database_url, standby_url,
 };
+use crate::bucket::Bucket;
 
 /// Which servers of `compose/haproxy.cfg` are which replica.
 const SERVERS: [(&str, &str); 6] = [
@@ -52,6 +53,11 @@ impl System {
             if name != REPLICAS[1] {
                 variables.push(("DATABASE_READ_URL", standby_url("chart_index")));
             }
+            // One of those that share cached responses sends clients to the bucket.
+            if name == REPLICAS[1] && self.bucket.is_some() {
+                let bucket = self.socket_address(S3, Bucket::PORT);
+                variables.push(("OBJECTS_PUBLIC_URL", format!("http://{bucket}{}", Bucket::PATH)));
+            }
             self.add_replica(name, "chart_index", variables);
         }
         let variables = [
@@ -69,6 +75,35 @@ impl System {
         let front_proxies = [("FRONT_PROXIES", self.address(EDGE))];
         self.add("haproxy", words(&[haproxy_program(), "-db", "-f", &path(&file)]), &front_proxies);
         self.add_edge();
+        if self.bucket.is_some() {
+            self.add_objects();
+        }
+    }
+
+    fn add_objects(&mut self) {
+        let (port, file) = (Bucket::PORT, self.folder.0.join("objects.cfg"));
+        let configuration = format!(
+            "defaults\n mode tcp\n timeout connect 5s\n timeout client 1m\n timeout server 1m\n\
+             listen objects\n bind :{port}\n server s3 {}:{port}\n",
+            self.address(S3)
+        );
+        std::fs::write(&file, configuration).expect("a file");
+        self.add(OBJECTS, words(&[haproxy_program(), "-db", "-f", &path(&file)]), &[]);
+    }
+
+    /// The settings of the store of objects, if there is one.
+    pub(super) fn object_variables(&self) -> Vec<(&'static str, String)> {
+        if self.bucket.is_none() {
+            return Vec::new();
+        }
+        let endpoint = format!("http://{}", self.socket_address(OBJECTS, Bucket::PORT));
+        vec![
+            ("OBJECT_STORE_URL", Bucket::URL.to_owned()),
+            ("AWS_ENDPOINT", endpoint),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+        ]
     }
 
     fn add_edge(&mut self) {
@@ -115,6 +150,7 @@ impl System {
             ("ADMIN_LISTEN", "0.0.0.0:9090".to_owned()),
             ("TRUSTED_PROXIES", SUBNET.to_owned()),
         ]);
+        variables.extend(self.object_variables());
         self.add(name, vec![self.program("chart-index"), "serve".to_owned()], &variables);
     }
 

@@ -34,7 +34,7 @@ impl Exported {
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);
         let exported = Self { database, exports, service, name: "20261122T182049Z-12345".to_owned() };
-        exported.export(&exported.name, &["--rox", "--sqlite"]);
+        exported.export(&exported.name, &["--rox", "--sqlite", "--parquet"]);
         exported
     }
 
@@ -168,6 +168,7 @@ async fn files_are_sent_as_they_are() {
         ("rox.tar", "application/x-tar"),
         ("catalogue.sqlite.zst", "application/zstd"),
         ("hashes.sqlite.zst", "application/zstd"),
+        ("catalogue.parquet", "application/vnd.apache.parquet"),
     ] {
         let (path, content) = (exported.path(file), exported.content(file));
         let response = exported.get(&path, &[("accept-encoding", "gzip")]).await;
@@ -257,6 +258,7 @@ async fn what_is_no_export_is_404() {
         format!("/api/exports/{name}/notes.txt"),
         format!("/api/exports/{plain}/rox.tar"),
         format!("/api/exports/{plain}/hashes.sqlite.zst"),
+        format!("/api/exports/{plain}/catalogue.parquet"),
         format!("/api/exports/{name}/hashes.sqlite.patch.zst"),
         "/api/exports/20010101T000000Z-1/manifest.json".to_owned(),
         "/api/exports/20010101T000000Z-1/rox.tar".to_owned(),

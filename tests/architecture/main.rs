@@ -79,6 +79,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     // The load tests compare the service with a plain handler that uses it.
     ("sqlx", &["store", "benchmarks"]),
     // It writes files of exports.
+    ("parquet", &["indexer"]),
     ("rusqlite", &["indexer"]),
     ("rhythm-open-exchange", &["chartfile"]),
     ("rosu-pp", &["chartfile"]),

@@ -133,11 +133,14 @@ pub enum ExportFile {
     /// The hashes, as a patch of those of an earlier export.
     #[serde(rename = "hashes.sqlite.patch.zst")]
     HashesPatch,
+    /// The charts of the catalogue, as a Parquet file.
+    #[serde(rename = "catalogue.parquet")]
+    Parquet,
 }
 
 impl ExportFile {
     /// Every file, in the order of a manifest.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Chartsets,
         Self::Changes,
         Self::Rox,
@@ -145,6 +148,7 @@ impl ExportFile {
         Self::CataloguePatch,
         Self::Hashes,
         Self::HashesPatch,
+        Self::Parquet,
     ];
 
     /// The name in the folder of the export, and in its URL.
@@ -158,6 +162,7 @@ impl ExportFile {
             Self::CataloguePatch => "catalogue.sqlite.patch.zst",
             Self::Hashes => "hashes.sqlite.zst",
             Self::HashesPatch => "hashes.sqlite.patch.zst",
+            Self::Parquet => "catalogue.parquet",
         }
     }
 }

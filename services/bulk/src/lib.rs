@@ -62,6 +62,7 @@ pub fn routes(options: BulkOptions) -> Routes {
         .route(Group::Bulk, "/api/exports/{name}/catalogue.sqlite.patch.zst", get(handlers::catalogue_patch))
         .route(Group::Bulk, "/api/exports/{name}/hashes.sqlite.zst", get(handlers::hashes))
         .route(Group::Bulk, "/api/exports/{name}/hashes.sqlite.patch.zst", get(handlers::hashes_patch))
+        .route(Group::Bulk, "/api/exports/{name}/catalogue.parquet", get(handlers::parquet))
         .with_state(Arc::new(state))
         .merge(hash_filter)
 }
@@ -82,6 +83,7 @@ pub fn routes(options: BulkOptions) -> Routes {
         handlers::catalogue_patch,
         handlers::hashes,
         handlers::hashes_patch,
+        handlers::parquet,
         hash_filter::latest,
         hash_filter::filter
     ),

@@ -247,9 +247,9 @@ pub(crate) enum Command {
     /// Export the catalogue to files
     ///
     /// Writes a folder below `DIRECTORY`, named by the time and the place in the change feed, with a manifest,
-    /// all shown chartsets as JSON Lines in zstd, and the ROX files and SQLite files on request. All are of one
-    /// snapshot. The folder appears when it is complete; earlier exports stay as they are. `chart-index` serves
-    /// them below `EXPORTS_DIR`.
+    /// all shown chartsets as JSON Lines in zstd, and the ROX files, SQLite files and a Parquet file on
+    /// request. All are of one snapshot. The folder appears when it is complete; earlier exports stay as they
+    /// are. `chart-index` serves them below `EXPORTS_DIR`.
     Export {
         /// Folder of all exports. It is created if it does not exist
         directory: PathBuf,
@@ -259,6 +259,9 @@ pub(crate) enum Command {
         /// Export the catalogue and the hashes of its charts as SQLite files as well
         #[arg(long, conflicts_with_all = ["since", "increment"])]
         sqlite: bool,
+        /// Export the charts of the catalogue as a Parquet file as well
+        #[arg(long, conflicts_with_all = ["since", "increment"])]
+        parquet: bool,
         /// Export what has changed after this sequence of the change feed, with the ROX files of changed charts
         #[arg(long, value_name = "SEQUENCE")]
         since: Option<u64>,

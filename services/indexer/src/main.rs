@@ -149,11 +149,11 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox, sqlite, since, increment, sign_key } => {
+        Command::Export { directory, rox, sqlite, parquet, since, increment, sign_key } => {
             let content = match since {
                 Some(sequence) => Content::Since(sequence),
                 None if increment => Content::Increment,
-                None => Content::Complete { rox, sqlite },
+                None => Content::Complete { rox, sqlite, parquet },
             };
             let (store, options) = (store()?, ExportOptions { directory, content, sign_key });
             return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED, None).await;

@@ -1,11 +1,12 @@
-//! The catalogue files of an export, read by sqlite3 and patched by zstd as docs/formats/catalogue.md shows.
+//! The catalogue files of an export: `sqlite3` and `DuckDB` read them, and zstd applies patches, as
+//! docs/formats/catalogue.md shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chart_index_tests::{
-    ChartSpec, Library, Service, ServiceOptions, TestDatabase, generate_catalogue, indexer,
+    ChartSpec, Library, Service, ServiceOptions, TestDatabase, generate_catalogue, indexer, workspace_root,
 };
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use super::snippets::succeeded;
 use super::{read, sample_database};
 
 const FILES: [&str; 2] = ["catalogue.sqlite", "hashes.sqlite"];
+const PARQUET: &str = "catalogue.parquet";
 /// The size of a patch of a week that clients are promised, in percent of the file.
 const MAX_PATCH_PERCENT: u64 = 5;
 /// The size of the hashes that clients are promised, in bytes a chart.
@@ -21,7 +23,7 @@ const MAX_HASH_BYTES: u64 = 25;
 /// Exports a database, and returns the path of the export.
 fn export(database: &TestDatabase, directory: &Path) -> PathBuf {
     let directory = directory.to_str().expect("UTF-8");
-    let printed = indexer(database.url(), &["export", directory, "--sqlite"]).succeeded();
+    let printed = indexer(database.url(), &["export", directory, "--sqlite", "--parquet"]).succeeded();
     printed.split_once(": ").expect("the path").0.into()
 }
 
@@ -37,6 +39,13 @@ fn sqlite(file: &Path, statements: &str) -> String {
     succeeded("sqlite3", &output.expect("scripts/servers install sqlite3"))
 }
 
+/// Runs `DuckDB` in a folder with this format of its output.
+fn duckdb(folder: &Path, format: &str, statement: &str) -> String {
+    let mut command = Command::new(workspace_root().join("scripts/duckdb"));
+    let output = command.arg("run").arg(folder).args([format, "-noheader", "-c", statement]).output();
+    succeeded(statement, &output.expect("scripts/duckdb starts"))
+}
+
 /// The blocks of a language in the document.
 fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     let parts = document.split(&format!("\n```{language}\n")).skip(1).collect::<Vec<_>>();
@@ -48,7 +57,7 @@ fn size(path: PathBuf) -> u64 {
 }
 
 #[tokio::test]
-async fn queries_of_the_document_run_in_sqlite() {
+async fn queries_of_the_document_run() {
     let database = sample_database().await;
     let exports = tempfile::tempdir().expect("a folder");
     export(&database, exports.path());
@@ -58,18 +67,22 @@ async fn queries_of_the_document_run_in_sqlite() {
     let client = service.client();
     let manifest = client.get("/api/exports/latest").await.header("location").to_owned();
     let folder = tempfile::tempdir().expect("a folder");
-    for file in FILES {
-        let path = manifest.replace("manifest.json", &format!("{file}.zst"));
-        fs::write(folder.path().join(format!("{file}.zst")), client.get(&path).await.body).expect("a file");
+    for file in ["catalogue.sqlite.zst", "hashes.sqlite.zst", PARQUET] {
+        let path = manifest.replace("manifest.json", file);
+        fs::write(folder.path().join(file), client.get(&path).await.body).expect("a file");
     }
     let document = read("docs/formats/catalogue.md");
     run_shell(folder.path(), blocks(&document, "sh")[0]);
     let queries = blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
     let (queries, outputs) = (queries.collect::<Vec<_>>(), blocks(&document, "text"));
-    assert_eq!((queries.len(), outputs.len()), (4, 4));
+    assert_eq!((queries.len(), outputs.len()), (5, 5));
     for (query, expected) in queries.into_iter().zip(outputs) {
         let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
-        assert_eq!(sqlite(&folder.path().join(file), query), expected, "{query}");
+        let output = match file {
+            PARQUET => duckdb(folder.path(), "-list", query),
+            _ => sqlite(&folder.path().join(file), query),
+        };
+        assert_eq!(output, expected, "{query}");
     }
 }
 
@@ -142,6 +155,48 @@ async fn catalogue_has_what_the_chartsets_of_the_export_have() {
     assert_eq!(hashes, catalogue);
 }
 
+/// Metadata of the file as JSON Lines.
+const SCHEMA_VERSION: &str = "SELECT decode(value) AS version FROM parquet_kv_metadata('catalogue.parquet') WHERE decode(key) = 'schema_version'";
+
+#[tokio::test]
+async fn parquet_file_has_the_columns_and_rows_of_sqlite() {
+    let database = sample_database().await;
+    let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
+    let [first, second] = [0, 1].map(|index| export(&database, folders[index].path()));
+    let [one, other] = [&first, &second].map(|export| fs::read(export.join(PARQUET)).expect("a file"));
+    assert!(one == other, "the file depends on the snapshot only");
+    assert_eq!(duckdb(&first, "-list", SCHEMA_VERSION), "1\n");
+    run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
+    let sqlite = |statement: &str| sqlite(&first.join("catalogue.sqlite"), statement);
+
+    let columns = duckdb(&first, "-list", "SELECT column_name FROM (DESCRIBE FROM 'catalogue.parquet')");
+    let expected = sqlite(
+        "SELECT name FROM pragma_table_info('chartsets') WHERE name <> 'number' UNION ALL
+         SELECT name FROM pragma_table_info('charts') WHERE name NOT IN ('chartset', 'title', 'artist', 'creator')",
+    );
+    assert_eq!(columns, expected);
+
+    let values = columns.lines().map(|column| {
+        let value = match column {
+            "title" | "artist" | "creator" => format!("coalesce(charts.{column}, chartsets.{column})"),
+            "hash" => "lower(hex(hash))".to_owned(),
+            column => column.to_owned(),
+        };
+        format!("'{column}', {value}")
+    });
+    let values = values.collect::<Vec<_>>().join(", ");
+    let expected = sqlite(&format!(
+        "SELECT json_group_array(json_object({values}))
+         FROM (SELECT * FROM charts ORDER BY chartset, hash) AS charts JOIN chartsets ON number = chartset"
+    ));
+    let expected: Value = serde_json::from_str(&expected).expect("JSON");
+    let rows =
+        duckdb(&first, "-json", "SELECT * REPLACE (lower(hex(hash)) AS hash) FROM 'catalogue.parquet'");
+    let rows: Value = serde_json::from_str(&rows).expect("JSON");
+    assert!(rows.as_array().is_some_and(|rows| rows.len() > 20));
+    assert_eq!(rows, expected);
+}
+
 /// Changes 0.5 % of the chartsets of a generated catalogue: the metadata of half of them, a chart of the
 /// others.
 const CHANGES: &str = "
@@ -202,8 +257,7 @@ async fn zstd_applies_a_patch() {
         }
     }
     let document = read("docs/formats/catalogue.md");
-    // The third one needs DuckDB, which Debian does not have.
-    for command in &blocks(&document, "sh")[..2] {
+    for command in blocks(&document, "sh") {
         run_shell(folder.path(), command);
     }
     for file in FILES {

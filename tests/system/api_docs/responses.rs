@@ -97,6 +97,7 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         of_export("/api/exports/{name}/catalogue.sqlite.patch.zst"),
         of_export("/api/exports/{name}/hashes.sqlite.zst"),
         of_export("/api/exports/{name}/hashes.sqlite.patch.zst"),
+        of_export("/api/exports/{name}/catalogue.parquet"),
         changes,
         Requests {
             path: "/api/variants/{variant}",
@@ -123,7 +124,8 @@ const INCREMENT: &str = "20261123T182049Z-0-1";
 fn exports(database: &TestDatabase) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().to_str().expect("UTF-8");
-    let export = || indexer(database.url(), &["export", directory, "--rox", "--sqlite"]).succeeded();
+    let export =
+        || indexer(database.url(), &["export", directory, "--rox", "--sqlite", "--parquet"]).succeeded();
     let printed = export();
     let earlier = printed.split_once(": ").expect("the path").0;
     std::fs::rename(earlier, folder.path().join(EARLIER)).expect("the export is renamed");
@@ -235,6 +237,7 @@ async fn responses_of_every_status_are_as_described() {
         (EXPORT, "catalogue.sqlite.patch.zst"),
         (EXPORT, "hashes.sqlite.zst"),
         (EXPORT, "hashes.sqlite.patch.zst"),
+        (EXPORT, "catalogue.parquet"),
         (INCREMENT, "changes.ndjson.zst"),
     ] {
         let (path, target) = (format!("/api/exports/{{name}}/{file}"), format!("/api/exports/{name}/{file}"));

@@ -134,7 +134,7 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
         while time < length {
             let pause = milliseconds(&mut random, 100, 1500);
             let command = if has_objects(seed) && random.one_in(8) {
-                Command::Objects(random.pick(&OBJECT_COMMANDS))
+                Command::Objects(random.pick::<&[&str]>(&OBJECT_COMMANDS))
             } else {
                 command(&mut random, index, has_meilisearch)
             };

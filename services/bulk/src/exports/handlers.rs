@@ -148,6 +148,7 @@ file_handler!(
     "/api/exports/{name}/hashes.sqlite.patch.zst",
     "getExportedHashesPatch"
 );
+file_handler!(parquet, Parquet, "/api/exports/{name}/catalogue.parquet", "getExportedParquet");
 
 fn parse(name: &str) -> Result<ExportName, ApiError> {
     name.parse().map_err(|_| NOT_FOUND)
@@ -211,6 +212,7 @@ fn header_value(text: &str) -> Result<axum::http::HeaderValue, ApiError> {
 const fn media_type(file: ExportFile) -> &'static str {
     match file {
         ExportFile::Rox => "application/x-tar",
+        ExportFile::Parquet => "application/vnd.apache.parquet",
         // All others are compressed. RFC 8878.
         _ => "application/zstd",
     }

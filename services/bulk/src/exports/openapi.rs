@@ -106,6 +106,7 @@ fn of_file(description: &str) -> ResponseBuilder {
     response(description, CachePolicy::Export)
         .content("application/zstd", ContentBuilder::new().build())
         .content("application/x-tar", ContentBuilder::new().build())
+        .content("application/vnd.apache.parquet", ContentBuilder::new().build())
         .header("Content-Disposition", header("Attachment, with the name of the file").build())
         .header("Accept-Ranges", constant_header("bytes", "Ranges are supported"))
 }

@@ -23,7 +23,7 @@ use chart_index_store::{ExportSnapshot, Store};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use self::catalogue::SqliteFiles;
+use self::catalogue::CatalogueFiles;
 pub(crate) use self::changes::{ChangeLine, ChangeName};
 use self::export_folder::ExportFolder;
 use self::output::{Lines, create, finish, not_written};
@@ -47,8 +47,8 @@ pub(crate) struct ExportOptions {
 /// What to export.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content {
-    /// All chartsets, and all ROX files and the files for SQLite if wanted.
-    Complete { rox: bool, sqlite: bool },
+    /// All chartsets, and all ROX files, the files for SQLite and the Parquet file if wanted.
+    Complete { rox: bool, sqlite: bool, parquet: bool },
     /// What has changed after this sequence.
     Since(u64),
     /// What has changed since the newest export in the folder.
@@ -126,17 +126,15 @@ async fn write_all(
     let (size, exported_at_ms) = (snapshot.size(), now_ms());
     let rox = matches!(content, Content::Complete { rox: true, .. });
     let sqlite = matches!(content, Content::Complete { sqlite: true, .. });
+    let parquet = matches!(content, Content::Complete { parquet: true, .. });
     let mut progress = Progress::new(size.chartsets + if rox { size.charts } else { 0 });
-    let mut sqlite_files = sqlite.then(|| SqliteFiles::create(folder)).transpose()?;
-    let mut files = vec![write_chartsets(snapshot, folder, sqlite_files.as_mut(), &mut progress).await?];
-    let mut patches_from = None;
-    if let Some(sqlite_files) = sqlite_files {
-        let (folder, name) = earlier.unzip();
-        files.extend(sqlite_files.finish(folder.as_deref())?);
-        let is_patch =
-            |file: &ExportedFile| matches!(file.name, ExportFile::CataloguePatch | ExportFile::HashesPatch);
-        patches_from = name.filter(|_| files.iter().any(is_patch));
-    }
+    let mut catalogue = CatalogueFiles::create(folder, sqlite, parquet)?;
+    let mut files = vec![write_chartsets(snapshot, folder, &mut catalogue, &mut progress).await?];
+    let (earlier, name) = earlier.unzip();
+    files.extend(catalogue.finish(earlier.as_deref())?);
+    let is_patch =
+        |file: &ExportedFile| matches!(file.name, ExportFile::CataloguePatch | ExportFile::HashesPatch);
+    let patches_from = name.filter(|_| files.iter().any(is_patch));
     if rox {
         files.push(write_rox_files(snapshot, folder, None, &mut progress).await?.0);
     }
@@ -184,11 +182,12 @@ fn name_of(manifest: &ExportManifest) -> Result<ExportName> {
     Ok(format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{since}{sequence}").parse()?)
 }
 
-/// Writes the shown chartsets in the order of their ids, one JSON object a line, and to the files for SQLite.
+/// Writes the shown chartsets in the order of their ids, one JSON object a line, and to the files of the
+/// catalogue.
 async fn write_chartsets(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
-    mut sqlite_files: Option<&mut SqliteFiles>,
+    catalogue: &mut CatalogueFiles,
     progress: &mut Progress,
 ) -> Result<ExportedFile> {
     let mut lines = Lines::create(folder, ExportFile::Chartsets)?;
@@ -199,9 +198,7 @@ async fn write_chartsets(
         after = Some(last.record.id);
         let count = page.len() as u64;
         for checked in page {
-            if let Some(files) = &mut sqlite_files {
-                files.insert(&checked.record)?;
-            }
+            catalogue.insert(&checked.record)?;
             lines.write(&ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record })?;
         }
         progress.advance_by(count);

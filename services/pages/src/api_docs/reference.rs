@@ -70,7 +70,11 @@ const SOURCES: [Source; 12] = [
     ),
     source!("formats/change-feed.md", "/docs/change-feed", "How to mirror the chart index"),
     source!("formats/exports.md", "/docs/exports", "The chart index as files"),
-    source!("formats/catalogue.md", "/docs/catalogue", "The chart index as files for SQLite, with queries"),
+    source!(
+        "formats/catalogue.md",
+        "/docs/catalogue",
+        "The chart index as files for SQLite and of Parquet, with queries"
+    ),
 ];
 
 impl Document {

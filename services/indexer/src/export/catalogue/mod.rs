@@ -1,5 +1,6 @@
-//! The files of an export that SQLite reads (docs/formats/catalogue.md).
+//! The files of an export for SQLite and of Parquet (docs/formats/catalogue.md).
 
+mod parquet_file;
 mod patch;
 mod sqlite_file;
 
@@ -7,11 +8,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use chart_index_domain::{
-    ChartRecord, Chartset, ChartsetId, ChartsetRecord, ExportFile, ExportedFile, Keywords, Patterns,
-    PublicSource,
+    ChartRecord, Chartset, ChartsetId, ChartsetRecord, ExportFile, ExportedFile, Keywords, NoteHash,
+    Patterns, PublicSource,
 };
 use rusqlite::types::Value;
 
+use self::parquet_file::ParquetFile;
 use self::sqlite_file::SqliteFile;
 
 /// Fills the index of words from the table of chartsets, and merges its parts into one.
@@ -23,46 +25,89 @@ const FILL_HASHES: &str = "INSERT INTO charts SELECT hash, min(preference) & 0xf
 /// Added to the preference of a chartset without a source.
 const WITHOUT_SOURCE: i64 = 1 << 32;
 
-/// The two files while they are written.
-pub(super) struct SqliteFiles {
-    catalogue: SqliteFile,
-    hashes: SqliteFile,
+/// The files while they are written.
+pub(super) struct CatalogueFiles {
+    sqlite: Option<SqliteFiles>,
+    parquet: Option<ParquetFile>,
     /// The number of the last chartset.
     last_number: i64,
 }
 
-impl SqliteFiles {
-    pub(super) fn create(folder: &Path) -> Result<Self> {
-        let (catalogue, hashes) = (include_str!("catalogue.sql"), include_str!("hashes.sql"));
+struct SqliteFiles {
+    catalogue: SqliteFile,
+    hashes: SqliteFile,
+}
+
+impl CatalogueFiles {
+    pub(super) fn create(folder: &Path, sqlite: bool, parquet: bool) -> Result<Self> {
         Ok(Self {
-            catalogue: SqliteFile::create(folder, ExportFile::Catalogue, catalogue)?,
-            hashes: SqliteFile::create(folder, ExportFile::Hashes, hashes)?,
+            sqlite: sqlite.then(|| SqliteFiles::create(folder)).transpose()?,
+            parquet: parquet.then(|| ParquetFile::create(folder)).transpose()?,
             last_number: -1,
         })
     }
 
     /// Adds a chartset with its charts. Chartsets come in the order of their ids.
     pub(super) fn insert(&mut self, record: &ChartsetRecord) -> Result<()> {
+        if self.sqlite.is_none() && self.parquet.is_none() {
+            return Ok(());
+        }
         let (chartset, keywords) = record.assemble().context("a chartset has no charts")?;
         let number = number_of(record.id).max(self.last_number + 1);
         self.last_number = number;
-        let preference = if chartset.source.is_some() { number } else { number | WITHOUT_SOURCE };
-        self.catalogue.insert("chartsets", chartset_row(number, record, &chartset, &keywords))?;
-        let (kind, reference) = source_columns(chartset.source.as_ref());
-        self.hashes
-            .insert("chartsets", vec![number.into(), record.id.to_string().into(), kind, reference])?;
+        let of_chartset = chartset_row(number, record, &chartset, &keywords);
+        if let Some(files) = &self.sqlite {
+            files.insert_chartset(&of_chartset)?;
+        }
         let mut charts: Vec<&ChartRecord> = record.charts.iter().collect();
         charts.sort_unstable_by_key(|chart| chart.hash);
         for chart in charts {
-            self.catalogue.insert("charts", chart_row(number, &chartset, chart))?;
-            let hash = first_64_bits(chart.hash.as_bytes());
-            self.hashes.insert("occurrences", vec![hash.into(), preference.into()])?;
+            let of_chart = chart_row(number, &chartset, chart);
+            if let Some(file) = &mut self.parquet {
+                file.insert(joined_row(&of_chartset, &of_chart))?;
+            }
+            if let Some(files) = &self.sqlite {
+                let preference = if chartset.source.is_some() { number } else { number | WITHOUT_SOURCE };
+                files.insert_chart(of_chart, chart.hash, preference)?;
+            }
         }
         Ok(())
     }
 
-    /// Completes the files, and writes them as patches of those of an earlier export, if it has them.
+    /// Completes the files, and writes those for SQLite as patches of those of an earlier export, if it has
+    /// them.
     pub(super) fn finish(self, earlier: Option<&Path>) -> Result<Vec<ExportedFile>> {
+        let mut files = match self.sqlite {
+            Some(files) => files.finish(earlier)?,
+            None => Vec::new(),
+        };
+        files.extend(self.parquet.map(ParquetFile::finish).transpose()?);
+        Ok(files)
+    }
+}
+
+impl SqliteFiles {
+    fn create(folder: &Path) -> Result<Self> {
+        let (catalogue, hashes) = (include_str!("catalogue.sql"), include_str!("hashes.sql"));
+        Ok(Self {
+            catalogue: SqliteFile::create(folder, ExportFile::Catalogue, catalogue)?,
+            hashes: SqliteFile::create(folder, ExportFile::Hashes, hashes)?,
+        })
+    }
+
+    fn insert_chartset(&self, row: &[Value]) -> Result<()> {
+        self.catalogue.insert("chartsets", row.to_vec())?;
+        // Number, id and source.
+        self.hashes.insert("chartsets", [0, 1, 7, 8].map(|column| row[column].clone()).into())
+    }
+
+    fn insert_chart(&self, row: Vec<Value>, hash: NoteHash, preference: i64) -> Result<()> {
+        self.catalogue.insert("charts", row)?;
+        let hash = first_64_bits(hash.as_bytes());
+        self.hashes.insert("occurrences", vec![hash.into(), preference.into()])
+    }
+
+    fn finish(self, earlier: Option<&Path>) -> Result<Vec<ExportedFile>> {
         let mut files = self.catalogue.finish(FILL_WORDS, ExportFile::CataloguePatch, earlier)?;
         files.extend(self.hashes.finish(FILL_HASHES, ExportFile::HashesPatch, earlier)?);
         Ok(files)
@@ -138,6 +183,20 @@ fn chart_row(number: i64, chartset: &Chartset, chart: &ChartRecord) -> Vec<Value
         chart.rating.map(|rating| i64::from(rating.hundredths())).into(),
     ];
     row.extend(pattern_columns(chart.patterns.as_ref()));
+    row
+}
+
+/// A row of the Parquet file: that of the chartset with title, artist and creator of the chart, and that of the
+/// chart, both without their numbers.
+fn joined_row(of_chartset: &[Value], of_chart: &[Value]) -> Vec<Value> {
+    let mut row = of_chartset[1..].to_vec();
+    for (value, of_chart) in row[1..4].iter_mut().zip(&of_chart[2..5]) {
+        if *of_chart != Value::Null {
+            value.clone_from(of_chart);
+        }
+    }
+    row.push(of_chart[1].clone());
+    row.extend_from_slice(&of_chart[5..]);
     row
 }
 

@@ -112,8 +112,8 @@ impl History {
         })
     }
 
-    /// The faults of the store of objects that affect a response which was fetched between two moments: it needs
-    /// a file.
+    /// The faults of the store of objects that affect a response which was fetched between two moments: it
+    /// needs a file.
     fn object_faults(
         &self,
         exchange: &Exchange,

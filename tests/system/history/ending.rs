@@ -57,11 +57,13 @@ pub(crate) async fn finish(world: &World, replicas: &[SocketAddr], edge: SocketA
     tokio::task::block_in_place(|| verify(world, &mut ending));
     // Lists in caches as well show the last changes.
     tokio::time::sleep(MAX_AGE).await;
-    let printed = {
-        let system = world.system();
-        let folder = system.exports();
-        system.run_indexer(&["export", folder.to_str().expect("a readable path"), "--rox"])
-    };
+    let folder = world.system().exports();
+    let arguments = ["export", folder.to_str().expect("a readable path"), "--rox"];
+    let (is_ok, printed) = tokio::task::block_in_place(|| run_indexer(world, &arguments));
+    if !is_ok {
+        ending.violations.push(format!("export: {printed}"));
+        return ending;
+    }
     let (export, _) = printed.split_once(": ").expect("the path of the export");
     ending.exported = mirror::chartsets_of_export(Path::new(export));
     let mirrored = tokio::task::block_in_place(|| compare_with_mirror(world, Path::new(export)));

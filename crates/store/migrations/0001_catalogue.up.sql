@@ -56,8 +56,8 @@ CREATE TABLE rox_files (
     hash               bytea PRIMARY KEY REFERENCES charts,
     -- NULL if the file is an object.
     bytes              bytea,
-    -- The BLAKE3 digest of a file that has replaced another one, or may be another one than one that was
-    -- erased. Its ETag is then not the hash, and the change feed names the digest.
+    -- The BLAKE3 digest of a file that has replaced another one, also one that was erased. Its ETag is then
+    -- not the hash, and the change feed names the digest.
     replacement_digest bytea CHECK (octet_length(replacement_digest) = 32),
     -- The name of the file in the store of objects, which is its BLAKE3 digest (decision 0092). A row that has
     -- the bytes as well does not need the object, which is about to be deleted.
@@ -208,6 +208,13 @@ CREATE TABLE removals (
     reason        text,
     -- Whether its data was deleted. Ingests do not store it again.
     erased        boolean NOT NULL DEFAULT false
+);
+
+-- The charts that were erased, with the BLAKE3 digest of the first ROX file; NULL if that was replaced. Another
+-- file that is added later counts as a replacement.
+CREATE TABLE erased_files (
+    hash   bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+    digest bytea CHECK (octet_length(digest) = 32)
 );
 
 -- Lists -------------------------------------------------------------------------------------------------------

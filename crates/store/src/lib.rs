@@ -10,6 +10,7 @@
 //! | `chart_aliases` | alias of a chart in a chartset | MD5 digests of its files, and variants with rolls |
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
 //! | `removals` | removed chart or chartset, stored or not | time and reason; `removed_at_ms` elsewhere is a copy |
+//! | `erased_files` | erased chart | the digest of its first ROX file |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
 //! | `shown_charts` | chart of a shown chartset | the columns that lists filter charts by, written with them |
 //! | `chart_percentiles` | number of keys | the percentiles of ratings and peak densities |

@@ -144,10 +144,8 @@ pub(crate) async fn insert_charts(
              ), files AS (
                  INSERT INTO rox_files (hash, bytes, object, replacement_digest)
                  SELECT file.hash, file.bytes, file.object, CASE WHEN EXISTS (
-                            -- It was erased, and the file may be another one than before. The removal has its
-                            -- number, since `restore` numbers changes.
-                            SELECT FROM catalogue_changes
-                            WHERE entity = file.hash AND last_removal > 0
+                            SELECT FROM erased_files AS erased
+                            WHERE erased.hash = file.hash AND erased.digest IS DISTINCT FROM file.digest
                         ) THEN file.digest END
                  FROM unnest({hashes}, {files}, {file_objects}, {digests}) AS file (hash, bytes, object, digest)
                  JOIN stored ON stored.hash = file.hash

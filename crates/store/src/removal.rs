@@ -265,17 +265,14 @@ async fn erase(
     .bind(members)
     .fetch_all(&mut *connection)
     .await?;
-    let mut objects = Vec::new();
-    for statement in [
-        "DELETE FROM rox_files WHERE hash = ANY($1) RETURNING object",
-        "DELETE FROM chart_previews WHERE hash = ANY($1) RETURNING object",
-    ] {
-        let deleted: Vec<Option<Vec<u8>>> =
-            sqlx::query_scalar(statement).bind(&hashes).fetch_all(&mut *connection).await?;
-        for object in deleted.iter().flatten() {
-            objects.push(parse_object(object)?);
-        }
-    }
+    let rox_files = delete_rox_files(&mut *connection, &hashes).await?;
+    let previews: Vec<Option<Vec<u8>>> =
+        sqlx::query_scalar("DELETE FROM chart_previews WHERE hash = ANY($1) RETURNING object")
+            .bind(&hashes)
+            .fetch_all(&mut *connection)
+            .await?;
+    let objects = rox_files.iter().chain(&previews).flatten();
+    let objects = objects.map(|object| parse_object(object)).collect::<Result<Vec<_>, _>>()?;
     for statement in
         ["DELETE FROM chart_aliases WHERE chart_hash = ANY($1)", "DELETE FROM charts WHERE hash = ANY($1)"]
     {
@@ -292,6 +289,36 @@ async fn erase(
         sqlx::query(statement).bind(&chartsets).execute(&mut *connection).await?;
     }
     Ok(objects)
+}
+
+/// Deletes the ROX files of these charts, and returns the objects that their rows named. The digests
+/// stay, for the case that the charts are added again.
+async fn delete_rox_files(
+    connection: &mut PgConnection,
+    hashes: &[Vec<u8>],
+) -> Result<Vec<Option<Vec<u8>>>, sqlx::Error> {
+    type Row = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, bool);
+    let deleted: Vec<Row> = sqlx::query_as(
+        "DELETE FROM rox_files WHERE hash = ANY($1)
+         RETURNING hash, bytes, object, replacement_digest IS NOT NULL",
+    )
+    .bind(hashes)
+    .fetch_all(&mut *connection)
+    .await?;
+    let digest = |(_, bytes, object, is_replaced): &Row| match (object, bytes) {
+        _ if *is_replaced => None,
+        (Some(object), _) => Some(object.clone()),
+        (None, bytes) => bytes.as_ref().map(|bytes| blake3::hash(bytes).as_bytes().to_vec()),
+    };
+    sqlx::query(
+        "INSERT INTO erased_files (hash, digest) SELECT * FROM unnest($1::bytea[], $2::bytea[])
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(deleted.iter().map(|(hash, ..)| &hash[..]).collect::<Vec<_>>())
+    .bind(deleted.iter().map(digest).collect::<Vec<_>>())
+    .execute(connection)
+    .await?;
+    Ok(deleted.into_iter().map(|(_, _, object, _)| object).collect())
 }
 
 fn charts_and_chartsets<'a>(entities: impl IntoIterator<Item = &'a Entity>) -> (Vec<&'a [u8]>, Vec<String>) {

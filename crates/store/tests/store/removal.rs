@@ -229,3 +229,32 @@ async fn erased_entries_are_deleted_and_not_stored_again() {
     assert_eq!(store.chartset(id(2)).await.unwrap().unwrap().charts.len(), 2);
     catalogue.assert_consistent().await;
 }
+
+/// docs/api.md, "ROX file": the tag is the hash unless the bytes have changed.
+#[tokio::test]
+async fn another_file_than_the_first_one_of_an_erased_chart_is_a_replacement() {
+    let catalogue = Catalogue::create().await;
+    let (store, chart_1) = (&catalogue.store, Entity::from(hash(1)));
+    let first = folder(1, [chart(1)]);
+    let mut other = folder(1, [chart(1)]);
+    other.charts[0].rox = Some(b"another one".to_vec());
+    let digest = blake3::hash(b"another one").to_hex();
+    let replacement = || {
+        let digest = "SELECT coalesce(encode(replacement_digest, 'hex'), 'none') FROM rox_files";
+        catalogue.database.psql(digest)
+    };
+    // In the list before it is stored.
+    catalogue.remove(hash(1), 5).await;
+    assert!(catalogue.restore(hash(1), 6).await);
+    catalogue.put(&first, 10).await;
+    assert_eq!(replacement(), "none");
+    for (draft, expected) in
+        [(&first, "none"), (&other, digest.as_str()), (&other, &digest), (&first, "none")]
+    {
+        let erased = [Removal { erased: true, ..removal(chart_1, 20) }];
+        assert_eq!(store.remove(&erased, 20).await.unwrap(), [RemovalOutcome::Removed]);
+        assert!(catalogue.restore(hash(1), 30).await);
+        catalogue.put(draft, 40).await;
+        assert_eq!(replacement(), expected);
+    }
+}

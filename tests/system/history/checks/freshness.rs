@@ -13,7 +13,7 @@ use crate::hash_filter;
 use crate::history::History;
 use crate::lists;
 use crate::mirror::content;
-use crate::model::{CHARTS, Chart, Entry, REPLACED_CHARTS, SETS, Set, State};
+use crate::model::{CHARTS, Chart, Entry, SETS, Set, State};
 use crate::names::{source_id, versions_in};
 use crate::operator::{FaultEvent, Scope};
 use crate::writers::{CommandEvent, Outcome};
@@ -97,9 +97,8 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
         Request::Batch(_) => panic!("its items are checked one by one"),
         Request::Rox(chart) if status == 200 => {
             states.may_be_known(state, *chart, true)
-                // What is added after a removal, perhaps an erasure, is tagged like a replacement.
-                && (!REPLACED_CHARTS.contains(chart)
-                    || history.log.erased.contains(chart)
+                // What was erased may come back as a replacement.
+                && (history.log.erased.contains(chart)
                     || state.may_have_file(*chart, !has_first_file(history, *chart, response)))
         }
         Request::Rox(chart) | Request::Preview(chart) => states.may_be_known(state, *chart, status != 404),

@@ -133,7 +133,9 @@ impl PostgresSearch {
             let (page, total) = self.page_and_total(query).await?;
             return Ok((page, Some(total)));
         }
-        Ok((rows.into_page(query), None))
+        // As current, a cached page would keep an old total until the next change.
+        let position = is_changed.then(|| total.state.position());
+        Ok((ChartsetPage { position, ..rows.into_page(query) }, None))
     }
 
     async fn count(&self, query: &SearchQuery) -> Result<Total, ReadError> {

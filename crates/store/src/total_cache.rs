@@ -3,8 +3,11 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use chart_index_domain::Position;
 use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort};
 use quick_cache::sync::Cache;
+
+use crate::change_feed::position;
 
 /// Maximum number of cached totals. An entry takes about 100 bytes.
 const CAPACITY: usize = 4_096;
@@ -34,6 +37,10 @@ pub(crate) struct CatalogueState {
 }
 
 impl CatalogueState {
+    pub(crate) const fn position(&self) -> Position {
+        position(self.last_sequence, self.origin)
+    }
+
     /// Whether this may be a later state than `other`, or the same one. An earlier one shows that the database
     /// was restored.
     pub(crate) fn may_follow(&self, other: &Self) -> bool {

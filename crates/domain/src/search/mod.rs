@@ -32,7 +32,8 @@ pub struct ChartsetPage {
     /// The last chartset of the page, after which the list continues; `None` on the last page, and if the
     /// engine cannot compare positions in this order.
     pub next: Option<ListPosition>,
-    /// The position that the data of the engine had at least; `None` if it searched the catalogue itself.
+    /// The position that the data of the engine, or the total, had at least; `None` if both are of the
+    /// catalogue as the search found it.
     pub position: Option<Position>,
 }
 

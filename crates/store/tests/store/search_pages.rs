@@ -88,9 +88,12 @@ async fn a_recent_total_is_used_after_a_change() {
         (ids(&page), page.total)
     };
     assert_eq!(listed(4).await, (vec![10, 11], 11));
+    let counted_at = catalogue.store.feed_position().await.unwrap();
+    assert_eq!(page(&engine, &query, 1, 3).await.position, None);
     catalogue.put(&titled(12, "Title 9"), 12).await;
     catalogue.put(&titled(13, "Title 9"), 12).await;
     assert_eq!(listed(1).await, (vec![1, 2, 3], 11), "the list goes on: the total is the old one");
+    assert_eq!(page(&engine, &query, 1, 3).await.position, Some(counted_at), "a cache must not keep it");
     assert_eq!(listed(4).await, (vec![10, 11, 12], 12), "at least those of the page");
     assert_eq!(listed(5).await, (vec![13], 13), "past the old end, and the list ends here");
     assert_eq!(listed(6).await, (vec![], 11));

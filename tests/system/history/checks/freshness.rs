@@ -136,8 +136,7 @@ pub(super) fn wrong_total(history: &History, exchange: &Exchange) -> Option<Stri
     }
     let is_slow = is_slow(history, exchange);
     let max_age = if is_slow { MAX_AGE_IN_OUTAGE } else { max_age(history, exchange) } + MAX_AGE_OF_TOTAL;
-    // Since all steps have ended nothing changes, so a page may have been read at any time since.
-    let from = fetched(exchange).0.min(history.repaired).saturating_sub(max_age);
+    let from = fetched(exchange).0.saturating_sub(max_age);
     let (least, most) = if is_mixed(&exchange.request, response) {
         lists::totals(&history.states, &history.states.union(from, exchange.end), query)
     } else {

@@ -7,13 +7,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chart_index_system_tests::PrivateS3;
+
 /// Maximum time until the server responds.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 const VERSIONS: &str = "<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Status>Enabled</Status></VersioningConfiguration>";
-/// Everyone may read objects.
-const POLICY: &str = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*",
-    "Action": "s3:GetObject", "Resource": "arn:aws:s3:::charts/*"}]}"#;
 
 /// Selects the names of the objects that rows need.
 pub(crate) const NAMED_OBJECTS: &str = "SELECT encode(object, 'hex') FROM (
@@ -27,8 +26,6 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// The value of `OBJECT_STORE_URL`.
-    pub(crate) const URL: &str = "s3://charts/files";
     /// The path of all objects.
     pub(crate) const PATH: &str = "/charts/files";
     /// The port of the server, and of the proxy.
@@ -42,7 +39,7 @@ impl Bucket {
             thread::sleep(Duration::from_millis(20));
         }
         bucket.send("PUT", "/charts?versioning", VERSIONS);
-        bucket.send("PUT", "/charts?policy", POLICY);
+        bucket.send("PUT", "/charts?policy", &PrivateS3::policy());
         bucket
     }
 

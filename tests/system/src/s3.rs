@@ -51,7 +51,7 @@ impl PrivateS3 {
         }
         let policy = format!("{bucket}?policy");
         let response =
-            client.send(Method::PUT, &policy, &[("content-type", "application/json")], public()).await;
+            client.send(Method::PUT, &policy, &[("content-type", "application/json")], Self::policy()).await;
         assert_eq!(response.status, 200);
         server
     }
@@ -73,6 +73,16 @@ impl PrivateS3 {
         ]
     }
 
+    /// The policy with which everyone may read objects of the bucket.
+    pub fn policy() -> String {
+        let objects = format!("arn:aws:s3:::{}/*", Self::BUCKET);
+        json!({
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": objects}],
+        })
+        .to_string()
+    }
+
     /// A client without credentials, as of a public bucket.
     pub fn client(&self) -> Client {
         Client::new(self.address)
@@ -83,16 +93,6 @@ impl PrivateS3 {
         let status = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill reaches the server");
     }
-}
-
-/// Everyone may read objects.
-fn public() -> String {
-    let objects = format!("arn:aws:s3:::{}/*", PrivateS3::BUCKET);
-    json!({
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": objects}],
-    })
-    .to_string()
 }
 
 impl Drop for PrivateS3 {

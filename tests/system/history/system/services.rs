@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use chart_index_system_tests::{haproxy_program, varnish};
+use chart_index_system_tests::{PrivateS3, haproxy_program, varnish};
 use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
 use super::{
@@ -97,13 +97,7 @@ impl System {
             return Vec::new();
         }
         let endpoint = format!("http://{}", self.socket_address(OBJECTS, Bucket::PORT));
-        vec![
-            ("OBJECT_STORE_URL", Bucket::URL.to_owned()),
-            ("AWS_ENDPOINT", endpoint),
-            ("AWS_ALLOW_HTTP", "true".to_owned()),
-            ("AWS_ACCESS_KEY_ID", "test".to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
-        ]
+        PrivateS3::variables(&endpoint).into()
     }
 
     fn add_edge(&mut self) {

@@ -39,7 +39,7 @@ DASHBOARDS = {
     "saturation": ("Saturation", "How much is left of each limited resource.", saturation),
     "cache": ("Cache and limits", "Where responses come from, and which clients are refused.", cache),
     "search": ("Search and index", "Which engine answers lists, how fresh its index is, and the indexer.", search),
-    "dependencies": ("Dependencies", "The clients of PostgreSQL, Redis and Meilisearch.", dependencies),
+    "dependencies": ("Dependencies", "The clients of PostgreSQL, Redis, Meilisearch and objects.", dependencies),
 }
 
 

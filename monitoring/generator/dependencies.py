@@ -1,12 +1,19 @@
-"""Dependencies: the clients of PostgreSQL, Redis and Meilisearch."""
+"""Dependencies: the clients of PostgreSQL, Redis, Meilisearch and the object store."""
 
 from . import overview
 from .panels import graph, metric, number, occurring, quantile, rate, rising, share, total
 
 DURATION = "db_client_operation_duration_seconds"
-SYSTEMS = {"PostgreSQL": "postgresql", "Redis": "redis", "Meilisearch": "meilisearch"}
+SYSTEMS = {
+    "PostgreSQL": "postgresql",
+    "Redis": "redis",
+    "Meilisearch": "meilisearch",
+    "Object store": "object_store",
+}
+# The width of a panel for each system.
+WIDTH = 24 // len(SYSTEMS)
 # The p99 in seconds from which a system is slow, and very slow. A request waits 50 ms for Redis.
-SLOW = {"postgresql": (0.1, 0.5), "redis": (0.01, 0.05), "meilisearch": (0.25, 1)}
+SLOW = {"postgresql": (0.1, 0.5), "redis": (0.01, 0.05), "meilisearch": (0.25, 1), "object_store": (0.25, 1)}
 FAILED = 'error_type!=""'
 
 
@@ -35,7 +42,7 @@ def now(title, name):
             rising(*SLOW[name]),
             quantile(0.99, DURATION, system(name)),
             empty="No calls",
-        ).span(4),
+        ).span(WIDTH // 2),
         number(
             f"{title}: failed",
             "The share of operations with an error or a timeout.",
@@ -46,7 +53,7 @@ def now(title, name):
             empty="No calls",
         )
         .decimals(2)
-        .span(4),
+        .span(WIDTH // 2),
     ]
 
 
@@ -62,6 +69,7 @@ def errors():
                     f"{DURATION}_count", system(name), FAILED, by="db_operation_name, error_type"
                 )
             },
+            width=WIDTH,
             stacked=True,
         )
         for title, name in SYSTEMS.items()
@@ -76,6 +84,7 @@ def durations(value):
             "Duration of successful and failed operations, with their retries.",
             "s",
             {"{{db_operation_name}}": quantile(value, DURATION, system(name), by="db_operation_name")},
+            width=WIDTH,
             logarithmic=True,
         )
         for title, name in SYSTEMS.items()
@@ -90,6 +99,7 @@ def operations():
             "Operations per second.",
             "ops",
             {"{{db_operation_name}}": total(rate(f"{DURATION}_count", system(name)), "db_operation_name")},
+            width=WIDTH,
             stacked=True,
         )
         for title, name in SYSTEMS.items()

@@ -4,15 +4,19 @@
 //! with `bool`, which returns 0 instead of nothing, `absent(x)` becomes `x`, and `unless` becomes `and`.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chart_index_system_tests::PrivatePrometheus;
 use chart_index_tests::{
-    ChartSpec, Client, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions, TestDatabase,
-    TestRedis, fixed_address, indexer, indexer_command,
+    ChartSpec, Client, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions,
+    TestDatabase, TestRedis, fixed_address, indexer, indexer_command,
 };
+use tempfile::TempDir;
 
 use super::expressions::metrics;
 use super::rules::OF_OTHERS;
@@ -26,6 +30,10 @@ const WITHOUT_DATA: &[(&str, &str)] = &[
 
 /// What only exists with Meilisearch nodes: the beginnings of the names of metrics.
 const OF_MEILISEARCH: &[&str] = &["chart_index_search_node_", "chart_index_sync_", "slo:search_lag"];
+
+/// The chart whose ROX file is lost, and the one whose ROX file cannot be read.
+const LOST: u32 = 1;
+const UNREADABLE: u32 = 2;
 
 /// Maximum time until every expression returns data.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -41,6 +49,7 @@ pub(crate) struct Loaded {
     /// `chart-indexer follow`, and a mirror.
     indexers: [Child; 2],
     _servers: (TestDatabase, TestRedis, Option<PrivateMeilisearch>),
+    _objects: TempDir,
 }
 
 impl Loaded {
@@ -51,11 +60,19 @@ impl Loaded {
         for number in 0..3 {
             library.osu(&format!("alpha/{} set/a.osu", number + 1), ChartSpec::numbered(number));
         }
+        let objects = tempfile::tempdir().expect("a folder");
+        let object_store = format!("file://{}", objects.path().display());
         indexer(postgres.url(), &["migrate"]).succeeded();
-        indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
+        let mut ingest = indexer_command(postgres.url(), &["ingest", &library.argument()]);
+        IndexerRun::run(ingest.env("OBJECT_STORE_URL", &object_store)).succeeded();
+        damage_objects(&postgres, objects.path());
         let node = meilisearch.as_ref().map(PrivateMeilisearch::url);
         // It is no standby, so it is not used as one.
-        let mut variables = vec![("REDIS_URL", redis.url()), ("DATABASE_READ_URL", postgres.url())];
+        let mut variables = vec![
+            ("REDIS_URL", redis.url()),
+            ("DATABASE_READ_URL", postgres.url()),
+            ("OBJECT_STORE_URL", &object_store),
+        ];
         variables.extend(node.as_deref().map(|node| ("MEILISEARCH_URL", node)));
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(postgres.url(), &options);
@@ -70,11 +87,16 @@ impl Loaded {
         );
         let copy = TestDatabase::create_on(postgres.url());
         indexer(copy.url(), &["migrate"]).succeeded();
+        // The mirror does not request their files.
+        for chart in [LOST, UNREADABLE].map(|number| ChartSpec::numbered(number).note_hash()) {
+            indexer(copy.url(), &["remove", "chart", &chart, "--erase"]).succeeded();
+        }
         let mirror = indexer_command(copy.url(), &["mirror", &format!("http://{}", service.address())]);
         let indexers = [follow, mirror].map(|command| start(command, &mut targets));
         let prometheus = PrivatePrometheus::start(&targets).await;
         let client = service.client();
-        Self { postgres, service, client, prometheus, indexers, _servers: (copy, redis, meilisearch) }
+        let servers = (copy, redis, meilisearch);
+        Self { postgres, service, client, prometheus, indexers, _servers: servers, _objects: objects }
     }
 
     /// Requests every route, and some that fail.
@@ -89,6 +111,8 @@ impl Loaded {
             format!("/api/charts/{unknown}"),
             format!("/api/charts/{hash}/rox"),
             format!("/api/charts/{hash}/preview"),
+            format!("/api/charts/{}/rox", ChartSpec::numbered(LOST).note_hash()),
+            format!("/api/charts/{}/rox", ChartSpec::numbered(UNREADABLE).note_hash()),
             format!("/api/chartsets?q={}", &unknown[60..]),
             format!("/go/chartset/{id}"),
             "/".to_owned(),
@@ -113,6 +137,20 @@ impl Drop for Loaded {
         for indexer in &mut self.indexers {
             let _ = indexer.kill();
             let _ = indexer.wait();
+        }
+    }
+}
+
+/// Deletes one object, and makes another one unreadable.
+fn damage_objects(postgres: &PrivatePostgres, folder: &Path) {
+    for chart in [LOST, UNREADABLE] {
+        let hash = ChartSpec::numbered(chart).note_hash();
+        let name = format!("SELECT encode(object, 'hex') FROM rox_files WHERE hash = '\\x{hash}'");
+        let name = TestDatabase::psql_on(postgres.url(), &name);
+        let object = folder.join(&name[..2]).join(&name);
+        fs::remove_file(&object).expect("there is an object");
+        if chart == UNREADABLE {
+            symlink(&object, &object).expect("a link to itself");
         }
     }
 }

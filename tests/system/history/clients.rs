@@ -91,11 +91,23 @@ pub(crate) struct Exchange {
 /// All pages of a list, one after the other.
 #[derive(Debug)]
 pub(crate) struct Walk {
+    pub(crate) target: Target,
+    /// The last page.
     pub(crate) query: Query,
     pub(crate) start: Moment,
     pub(crate) end: Moment,
     /// The ids of the items of all pages.
     pub(crate) ids: Vec<String>,
+}
+
+impl Walk {
+    /// Whether a client requested one of the pages, during the walk and from the same replica.
+    pub(crate) fn includes(&self, exchange: &Exchange) -> bool {
+        let Request::List(query) = &exchange.request else { return false };
+        let last = Query { page: self.query.page, after: self.query.after.clone(), ..query.clone() };
+        let is_during = self.start <= exchange.start && exchange.end <= self.end;
+        exchange.target == self.target && is_during && last == self.query
+    }
 }
 
 /// What all clients record.
@@ -332,7 +344,7 @@ impl Clients {
                 query.after = next;
             };
             if is_complete {
-                let walk = Walk { query, start, end: self.start.elapsed(), ids };
+                let walk = Walk { target, query, start, end: self.start.elapsed(), ids };
                 self.recorded().walks.push(walk);
             }
             tokio::time::sleep(Duration::from_millis(300)).await;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{MAX_AGE, describe, has_first_file};
+use super::reads::is_slow;
+use super::{MAX_AGE, MAX_AGE_IN_OUTAGE, describe, has_first_file};
 use crate::clients::{Request, Target, Walk};
 use crate::history::History;
 use crate::lists;
@@ -64,13 +65,15 @@ pub(super) fn mixed_up_files(history: &History) -> Vec<(Moment, String)> {
 pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
     let mut violations = Vec::new();
     for walk in &history.recorded.walks {
-        let from = walk.start.saturating_sub(MAX_AGE);
+        let mut pages = history.recorded.exchanges.iter().filter(|exchange| walk.includes(exchange));
+        let is_slow = pages.any(|page| is_slow(history, page));
+        let from = walk.start.saturating_sub(if is_slow { MAX_AGE_IN_OUTAGE } else { MAX_AGE });
         if history.faults(from, walk.end).next().is_some() {
             continue;
         }
         if walk.query.after.is_some() {
             let wrong = (0..SETS)
-                .filter(|set| is_wrong_in_walk(history, walk, *set))
+                .filter(|set| is_wrong_in_walk(history, walk, from, *set))
                 .map(|set| history.names.id(set));
             let wrong: Vec<_> = wrong.collect();
             if !wrong.is_empty() {
@@ -94,8 +97,8 @@ pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
 }
 
 /// Whether a set that did not change is in a walk by cursor not as often as it matches, whatever else changed.
-fn is_wrong_in_walk(history: &History, walk: &Walk, set: Set) -> bool {
-    let states = history.states.within(walk.start.saturating_sub(MAX_AGE), walk.end);
+fn is_wrong_in_walk(history: &History, walk: &Walk, from: Moment, set: Set) -> bool {
+    let states = history.states.within(from, walk.end);
     let mut appearances: Vec<_> = states.iter().map(|state| history.states.appearances(state, set)).collect();
     appearances.dedup();
     let [appearances] = appearances[..] else { return false };

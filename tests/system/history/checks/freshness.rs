@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::edge::{purged_until, removals_purged_until};
 use super::reads::{fetched, is_slow, lacks_postgres};
-use super::{MAX_AGE, describe, has_first_file, reaches};
+use super::{MAX_AGE, MAX_AGE_IN_OUTAGE, describe, has_first_file, reaches};
 use crate::clients::{Exchange, Request, Target};
 use crate::hash_filter;
 use crate::history::History;
@@ -22,9 +22,6 @@ use crate::writers::{CommandEvent, Outcome};
 const USUAL_SEARCH_LAG: Duration = Duration::from_secs(1);
 /// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
-/// The same during an outage of PostgreSQL, or of the store of objects for files, and while reads take too
-/// long: longer than a history.
-const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
 /// How much older the total of a list may be than its items (docs/api.md, "Chartset list").
 const MAX_AGE_OF_TOTAL: Duration = Duration::from_secs(30);
 

@@ -29,6 +29,9 @@ use crate::operator::{FaultEvent, Scope};
 /// Maximum age of what a replica serves while it reaches PostgreSQL (docs/api.md, "Caching and conditional
 /// requests").
 pub(crate) const MAX_AGE: Duration = Duration::from_secs(5);
+/// The same during an outage of PostgreSQL, or of the store of objects for files, and while reads take too
+/// long: longer than a history.
+const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
 /// How long a fault affects responses after its end.
 const GRACE: Duration = Duration::from_secs(5);
 

@@ -7,13 +7,14 @@ use url::Url;
 
 use crate::ObjectDigest;
 
-/// The address of a store of objects: `file:///path`, or `s3://bucket` with an optional prefix.
+/// The address of a store of objects: `file:///path`, or a bucket with an optional prefix, `s3://bucket`,
+/// `gs://bucket` or `az://container`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectStoreUrl(Url);
 
 /// The value is not the address of a store of objects.
 #[derive(Debug, thiserror::Error)]
-#[error("not s3://bucket/prefix or file:///path")]
+#[error("not s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///path")]
 pub struct InvalidObjectStoreUrl;
 
 impl ObjectStoreUrl {
@@ -28,7 +29,7 @@ impl FromStr for ObjectStoreUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let url = Url::parse(text).map_err(|_| InvalidObjectStoreUrl)?;
         let has_host = url.host_str().is_some_and(|host| !host.is_empty());
-        let is_bucket = url.scheme() == "s3" && has_host && url.username().is_empty();
+        let is_bucket = matches!(url.scheme(), "s3" | "gs" | "az") && has_host && url.username().is_empty();
         let is_folder = url.scheme() == "file" && !has_host;
         if (is_bucket || is_folder) && url.query().is_none() && url.fragment().is_none() {
             Ok(Self(url))
@@ -77,9 +78,10 @@ pub(crate) fn path_of(digest: &ObjectDigest) -> [String; 2] {
 /// The configuration of [`Objects`](crate::Objects).
 #[derive(Debug, Clone)]
 pub struct ObjectStoreConfig {
-    /// The address of the store. Access to S3 is configured by the variables `AWS_…`.
+    /// The address of the store. Access to a bucket is configured by the variables `AWS_…`, `GOOGLE_…` or
+    /// `AZURE_…`.
     pub url: ObjectStoreUrl,
-    /// Timeout of a request to S3. It is repeated within `timeout`.
+    /// Timeout of a request to a bucket. It is repeated within `timeout`.
     pub request_timeout: Duration,
     /// Timeout of a read or a write of an object, with its retries.
     pub timeout: Duration,
@@ -117,7 +119,9 @@ mod tests {
 
     #[test]
     fn only_buckets_and_folders_are_addresses() {
-        for text in ["s3://bucket", "s3://bucket/some/prefix", "file:///srv/objects"] {
+        for text in
+            ["s3://bucket", "s3://bucket/some/prefix", "gs://bucket", "az://name/p", "file:///srv/objects"]
+        {
             assert!(text.parse::<ObjectStoreUrl>().is_ok(), "{text}");
         }
         let invalid = [
@@ -125,7 +129,7 @@ mod tests {
             "/srv/objects",
             "s3:///prefix",
             "s3://key@bucket",
-            "gs://bucket",
+            "https://bucket",
             "file://host/path",
             "s3://b?a=b",
         ];

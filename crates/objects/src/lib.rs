@@ -1,4 +1,4 @@
-//! Files outside of PostgreSQL, addressed by their content: in a folder or an S3 bucket.
+//! Files outside of PostgreSQL, addressed by their content: in a folder or a bucket.
 //!
 //! The name of an object is the BLAKE3 digest of its bytes, so an object never changes, and each read is
 //! checked by its name. Which objects are needed is not known here: the rows of the store name them. This is

@@ -10,6 +10,8 @@ use chart_index_instrumentation::{DatabaseClient, Operation};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
@@ -22,9 +24,9 @@ use tokio::time::timeout;
 use crate::config::path_of;
 use crate::{ObjectDigest, ObjectError, ObjectStoreConfig};
 
-/// How long a CDN or a browser may keep an object that it reads from the bucket: a removed one is not purged
-/// there.
-const CACHE_CONTROL: &str = "public, max-age=300";
+/// How long a browser and a CDN may keep an object that they read from the bucket. A removed one is not purged
+/// there: the CDN revalidates it, so that the removal takes effect within 5 seconds.
+const CACHE_CONTROL: &str = "public, max-age=300, s-maxage=5";
 /// Pauses between the requests for an object.
 const BACKOFF: BackoffConfig =
     BackoffConfig { init_backoff: Duration::from_millis(50), max_backoff: Duration::from_secs(1), base: 2.0 };
@@ -61,21 +63,21 @@ pub struct ListedObject {
 }
 
 impl Objects {
-    /// Opens a store. S3 is not contacted before it is used; a folder must exist.
+    /// Opens a store. A bucket is not contacted before it is used; a folder must exist.
     pub fn open(config: &ObjectStoreConfig) -> Result<Self, ObjectError> {
         let url = config.url.as_url();
         let mut attributes = Attributes::new();
-        let (store, prefix): (Arc<dyn ObjectStore>, _) = if url.scheme() == "s3" {
-            attributes.insert(Attribute::ContentType, "application/octet-stream".into());
-            attributes.insert(Attribute::CacheControl, CACHE_CONTROL.into());
-            let prefix =
-                Path::from_url_path(url.path()).map_err(|error| ObjectError::Invalid(error.into()))?;
-            (Arc::new(bucket(config)?), prefix)
-        } else {
+        let (store, prefix): (Arc<dyn ObjectStore>, _) = if url.scheme() == "file" {
             let folder = url.to_file_path().unwrap_or_default();
             let folder = LocalFileSystem::new_with_prefix(folder).map_err(ObjectError::Invalid)?;
             // An object must not be lost after the commit that names it.
             (Arc::new(folder.with_fsync(true)), Path::default())
+        } else {
+            attributes.insert(Attribute::ContentType, "application/octet-stream".into());
+            attributes.insert(Attribute::CacheControl, CACHE_CONTROL.into());
+            let prefix =
+                Path::from_url_path(url.path()).map_err(|error| ObjectError::Invalid(error.into()))?;
+            (bucket(config).map_err(ObjectError::Invalid)?, prefix)
         };
         let client = DatabaseClient::new("object_store");
         let inner = Inner {
@@ -174,20 +176,33 @@ impl Inner {
     }
 }
 
-fn bucket(config: &ObjectStoreConfig) -> Result<impl ObjectStore + use<>, ObjectError> {
+/// A client of a bucket, whose builder type takes the other settings from its variables of the environment.
+macro_rules! client {
+    ($builder:ty, $key:path, $config:expr) => {{
+        let config: &ObjectStoreConfig = $config;
+        let request_timeout = format!("{}ms", config.request_timeout.as_millis());
+        let client = <$builder>::from_env()
+            .with_url(config.url.as_url().as_str())
+            .with_config($key(ClientConfigKey::Timeout), &request_timeout)
+            .with_config($key(ClientConfigKey::ConnectTimeout), &request_timeout)
+            .with_retry(RetryConfig {
+                backoff: BACKOFF,
+                max_retries: MAX_RETRIES,
+                retry_timeout: config.timeout,
+            })
+            .build()?;
+        Arc::new(client)
+    }};
+}
+
+fn bucket(config: &ObjectStoreConfig) -> Result<Arc<dyn ObjectStore>, object_store::Error> {
     // An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let timeout = |timeout: Duration| format!("{}ms", timeout.as_millis());
-    AmazonS3Builder::from_env()
-        .with_url(config.url.as_url().as_str())
-        .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), timeout(config.request_timeout))
-        .with_config(
-            AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout),
-            timeout(config.request_timeout),
-        )
-        .with_retry(RetryConfig { backoff: BACKOFF, max_retries: MAX_RETRIES, retry_timeout: config.timeout })
-        .build()
-        .map_err(ObjectError::Invalid)
+    Ok(match config.url.as_url().scheme() {
+        "gs" => client!(GoogleCloudStorageBuilder, GoogleConfigKey::Client, config),
+        "az" => client!(MicrosoftAzureBuilder, AzureConfigKey::Client, config),
+        _ => client!(AmazonS3Builder, AmazonS3ConfigKey::Client, config),
+    })
 }
 
 fn listed_object(object: &ObjectMeta) -> Option<ListedObject> {

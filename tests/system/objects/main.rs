@@ -1,12 +1,14 @@
-//! Files in an S3 bucket (docs/operations/objects.md). What does not depend on S3 is in `tests/api` and
-//! `tests/indexer`.
+//! Files in a bucket (docs/operations/objects.md), of S3 if nothing else is said. What does not depend on
+//! buckets is in `tests/api` and `tests/indexer`.
+
+mod azure;
 
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::PrivateS3;
+use chart_index_system_tests::{PrivateS3, PrivateVarnish};
 use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, Proxy, Response, Service, ServiceOptions, TestDatabase, indexer,
-    indexer_command, within,
+    ChartSpec, Client, IndexerRun, Library, Proxy, Response, Service, ServiceOptions, TestDatabase,
+    fixed_address, indexer, indexer_command, within,
 };
 
 /// Number of charts.
@@ -92,7 +94,7 @@ async fn bucket_holds_the_files() {
     assert!(site.run(&["verify"]).contains(", 0 findings"));
     let chart = &site.hashes[0];
     let object = site.public_object(&site.object_of(chart)).await;
-    assert_eq!(object.header("cache-control"), "public, max-age=300");
+    assert_eq!(object.header("cache-control"), "public, max-age=300, s-maxage=5");
     let service = site.serve();
     assert_eq!(service.client().get(&rox(chart)).await.body, object.body);
     // Beside readers.
@@ -223,7 +225,14 @@ async fn public_bucket_serves_the_files() {
         verified.contains(&format!("{CHARTS} charts and {CHARTS} chartsets verified, 0 findings")),
         "{verified}"
     );
-    // Without the service.
+    // Without the service, and through a CDN in front of the bucket.
     drop(service);
     assert_eq!(site.public_object(&object).await.status, 200);
+    let cdn = PrivateVarnish::start(fixed_address(), site.bucket.address(), "\"127.0.0.1\"").await;
+    let client = Client::new(cdn.address());
+    assert_eq!(client.get(&object).await.status, 200);
+    // A hit names the request that filled the cache.
+    assert!(client.get(&object).await.header("x-varnish").contains(' '));
+    site.run(&["remove", "chart", chart]);
+    within(CHANGE_TIMEOUT, async || (client.get(&object).await.status == 404).then_some(())).await;
 }

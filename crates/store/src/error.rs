@@ -19,7 +19,7 @@ type Cause = Box<dyn Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// PostgreSQL is unavailable, starting or overloaded, or the store of objects is. A retry may succeed.
-    #[error("{operation}: database unavailable")]
+    #[error("{operation}: unavailable")]
     Unavailable {
         /// What failed, such as `put chartset`.
         operation: &'static str,

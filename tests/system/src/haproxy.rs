@@ -8,6 +8,9 @@ use std::process::{Child, Command, Stdio};
 
 use chart_index_tests::{ReplicaAddresses, fixed_address};
 
+/// The name of the admin socket, in the folder of the instance.
+const ADMIN_SOCKET: &str = "admin.sock";
+
 /// The column of `show stat` with the state of a server.
 const STATUS_COLUMN: usize = 17;
 
@@ -20,8 +23,9 @@ pub struct PrivateHaproxy {
 }
 
 impl PrivateHaproxy {
-    /// Starts an instance and waits until it listens. It sends each request once (`retries 0`), keeps
-    /// connections to the replicas open, and checks `/readyz` with these parameters, such as `inter 1s fall 2`.
+    /// Starts an instance and waits until it listens, also on its admin socket. It sends each request once
+    /// (`retries 0`), keeps connections to the replicas open, and checks `/readyz` with these parameters, such as
+    /// `inter 1s fall 2`.
     pub fn start(replicas: &[ReplicaAddresses], checks: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let address = fixed_address();
@@ -36,7 +40,8 @@ impl PrivateHaproxy {
             .stderr(log)
             .spawn()
             .expect("haproxy starts");
-        while TcpStream::connect(address).is_err() {
+        let socket = folder.path().join(ADMIN_SOCKET);
+        while TcpStream::connect(address).is_err() || UnixStream::connect(&socket).is_err() {
             let ended = child.try_wait().expect("the state of haproxy");
             let log = std::fs::read_to_string(folder.path().join("log"));
             assert!(ended.is_none(), "haproxy exited: {}", log.unwrap_or_default());
@@ -53,7 +58,7 @@ impl PrivateHaproxy {
     /// The state of a replica, by its index: `UP`, `DOWN`, or one in between such as `UP 1/2`.
     pub fn status(&self, replica: usize) -> String {
         let mut socket =
-            UnixStream::connect(self.folder.path().join("admin.sock")).expect("the admin socket");
+            UnixStream::connect(self.folder.path().join(ADMIN_SOCKET)).expect("the admin socket");
         socket.write_all(b"show stat\n").expect("a command is written");
         let mut statistics = String::new();
         socket.read_to_string(&mut statistics).expect("statistics");
@@ -81,7 +86,7 @@ fn configuration(folder: &Path, address: SocketAddr, replicas: &[ReplicaAddresse
     });
     format!(
         "global
-    stats socket {folder}/admin.sock mode 600
+    stats socket {folder}/{ADMIN_SOCKET} mode 600
     log stdout format raw local0
 
 defaults

@@ -1,4 +1,4 @@
-//! ROX files and previews from the store of objects, here a folder (docs/operations/objects.md).
+//! ROX files and previews from the object store, here a folder (docs/operations/objects.md).
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Files in the store of objects, here a folder (docs/operations/objects.md).
+//! Files in the object store, here a folder (docs/operations/objects.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -147,10 +147,10 @@ async fn files_move_both_ways_unchanged() {
     kill(child);
     release(&site.database, lock);
     assert_eq!(site.places(), "3|3");
-    assert_eq!(site.run(&["objects", "migrate"]), "3 files moved to the store of objects\n");
+    assert_eq!(site.run(&["objects", "migrate"]), "3 files moved to the object store\n");
     assert_eq!(site.places(), "0|6");
     site.verified();
-    assert_eq!(site.run(&["objects", "migrate"]), "0 files moved to the store of objects\n");
+    assert_eq!(site.run(&["objects", "migrate"]), "0 files moved to the object store\n");
 
     let lock = block_table(&site.database, "chart_previews").await;
     let child = site.start(&["objects", "migrate", "--to-postgres"]);

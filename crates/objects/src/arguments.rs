@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::ObjectStoreUrl;
 
-/// The store of objects that a program uses.
+/// The object store that a program uses.
 #[derive(Debug, Clone, Args)]
 pub struct ObjectStoreArguments {
     /// Where new ROX files and previews are stored: `s3://bucket/prefix`, `gs://bucket/prefix`,

@@ -7,12 +7,12 @@ use url::Url;
 
 use crate::ObjectDigest;
 
-/// The address of a store of objects: `file:///path`, or a bucket with an optional prefix, `s3://bucket`,
+/// The address of an object store: `file:///path`, or a bucket with an optional prefix, `s3://bucket`,
 /// `gs://bucket` or `az://container`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectStoreUrl(Url);
 
-/// The value is not the address of a store of objects.
+/// The value is not the address of an object store.
 #[derive(Debug, thiserror::Error)]
 #[error("not s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///path")]
 pub struct InvalidObjectStoreUrl;

@@ -19,17 +19,17 @@ pub enum ObjectError {
         /// Its name.
         digest: ObjectDigest,
     },
-    /// A row names an object, and no store of objects is configured.
-    #[error("the store of objects is not configured: set OBJECT_STORE_URL")]
+    /// A row names an object, and no object store is configured.
+    #[error("the object store is not configured: set OBJECT_STORE_URL")]
     NotConfigured,
     /// The store cannot be opened with this configuration.
-    #[error("cannot open the store of objects")]
+    #[error("cannot open the object store")]
     Invalid(#[source] object_store::Error),
     /// The store is unavailable, or refuses access. A retry may succeed.
-    #[error("the store of objects is unavailable")]
+    #[error("the object store is unavailable")]
     Unavailable(#[source] object_store::Error),
     /// The store did not respond in time, or too many reads and writes are in flight. A retry may succeed.
-    #[error("the store of objects did not respond in time")]
+    #[error("the object store did not respond in time")]
     TimedOut,
 }
 

@@ -33,7 +33,7 @@ const BACKOFF: BackoffConfig =
 /// Maximum number of times that a request is repeated.
 const MAX_RETRIES: usize = 3;
 
-/// A store of objects. Clones are cheap and share the connections.
+/// An object store. Clones are cheap and share the connections.
 #[derive(Clone)]
 pub struct Objects {
     inner: Arc<Inner>,

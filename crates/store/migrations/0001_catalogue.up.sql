@@ -59,7 +59,7 @@ CREATE TABLE rox_files (
     -- The BLAKE3 digest of a file that has replaced another one, also one that was erased. Its ETag is then
     -- not the hash, and the change feed names the digest.
     replacement_digest bytea CHECK (octet_length(replacement_digest) = 32),
-    -- The name of the file in the store of objects, which is its BLAKE3 digest (decision 0092). A row that has
+    -- The name of the file in the object store, which is its BLAKE3 digest (decision 0092). A row that has
     -- the bytes as well does not need the object, which is about to be deleted.
     object             bytea CHECK (octet_length(object) = 32),
     CHECK (bytes IS NOT NULL OR object IS NOT NULL)

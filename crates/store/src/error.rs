@@ -18,7 +18,7 @@ type Cause = Box<dyn Error + Send + Sync>;
 /// [`Store::migrate`](crate::Store::migrate) commits each migration on its own.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// PostgreSQL is unavailable, starting or overloaded, or the store of objects is. A retry may succeed.
+    /// PostgreSQL is unavailable, starting or overloaded, or the object store is. A retry may succeed.
     #[error("{operation}: unavailable")]
     Unavailable {
         /// What failed, such as `put chartset`.
@@ -87,7 +87,7 @@ pub(crate) fn object_error(error: ObjectError) -> sqlx::Error {
     sqlx::Error::AnyDriverError(error.into())
 }
 
-/// The error itself, or that of the store of objects.
+/// The error itself, or that of the object store.
 fn cause(error: sqlx::Error) -> Cause {
     match error {
         sqlx::Error::AnyDriverError(error) => error,

@@ -39,7 +39,7 @@ pub struct RoxFile {
 pub enum RoxSource {
     /// In PostgreSQL.
     File(RoxFile),
-    /// In the store of objects, with this name.
+    /// In the object store, with this name.
     Object(ObjectDigest),
 }
 

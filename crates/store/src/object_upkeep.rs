@@ -1,4 +1,4 @@
-//! Keeps the store of objects in step with the rows: moves files, and deletes the objects that no row needs.
+//! Keeps the object store in step with the rows: moves files, and deletes the objects that no row needs.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -38,7 +38,7 @@ const IS_WITHDRAWN: &str = "((SELECT true FROM removals WHERE entity = file.hash
 /// Where a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilePlace {
-    /// In the store of objects.
+    /// In the object store.
     Objects,
     /// In PostgreSQL.
     PostgreSql,

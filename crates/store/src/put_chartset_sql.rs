@@ -168,7 +168,7 @@ pub(crate) async fn insert_charts(
     Ok(usize::try_from(inserted).unwrap_or_default())
 }
 
-/// Stores the ROX files and the previews of new charts as objects, if there is a store of objects, except those
+/// Stores the ROX files and the previews of new charts as objects, if there is an object store, except those
 /// of charts that are removed or erased.
 async fn store_files<'a>(
     connection: &mut PgConnection,

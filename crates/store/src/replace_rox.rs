@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-/// Stores the ROX file and the preview as objects, if there is a store of objects and the chart is not removed.
+/// Stores the ROX file and the preview as objects, if there is an object store and the chart is not removed.
 /// Returns the objects of the earlier ones as well.
 async fn store_files<'a>(
     connection: &mut PgConnection,

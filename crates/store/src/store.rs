@@ -56,7 +56,7 @@ impl Store {
         Self { objects: Some(objects), ..self }
     }
 
-    /// The store of objects, if there is one.
+    /// The object store, if there is one.
     #[must_use]
     pub const fn objects(&self) -> Option<&Objects> {
         self.objects.as_ref()

@@ -1,4 +1,4 @@
-//! ROX files and previews, which are in PostgreSQL or in the store of objects (decision 0092).
+//! ROX files and previews, which are in PostgreSQL or in the object store (decision 0092).
 
 use chart_index_domain::NoteHash;
 use chart_index_objects::{ObjectDigest, ObjectError, Objects};
@@ -81,7 +81,7 @@ impl Store {
     /// Returns the contents of files, in the same order.
     ///
     /// # Errors
-    /// The store of objects is unavailable. A file that is missing or damaged is an error of its own.
+    /// The object store is unavailable. A file that is missing or damaged is an error of its own.
     pub(crate) async fn contents(
         &self,
         files: Vec<StoredFile>,
@@ -103,7 +103,7 @@ pub(crate) struct NewFiles<'a> {
 }
 
 impl<'a> NewFiles<'a> {
-    /// Stores files as objects, if there is a store of objects, except those that stay in PostgreSQL.
+    /// Stores files as objects, if there is an object store, except those that stay in PostgreSQL.
     ///
     /// The transaction that writes the rows holds the lock of [`removal_lock`](crate::removal_lock), shared or
     /// not: until it ends, no object that no row names yet is deleted. An object that is there already is

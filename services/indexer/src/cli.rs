@@ -41,7 +41,7 @@ impl Cli {
         }
         match &self.command {
             Command::Objects { .. } => {
-                self.store.objects.url().context("no store of objects: set OBJECT_STORE_URL").map(drop)
+                self.store.objects.url().context("no object store: set OBJECT_STORE_URL").map(drop)
             }
             Command::Sync { meilisearch, .. }
             | Command::Rebuild { meilisearch, .. }
@@ -72,7 +72,7 @@ impl StoreArguments {
     /// A store with longer timeouts than those of a server.
     ///
     /// # Errors
-    /// No database is configured, or the store of objects cannot be opened.
+    /// No database is configured, or the object store cannot be opened.
     pub(crate) fn store(&self) -> Result<Store> {
         let timeout = Duration::from_secs(10);
         let config = StoreConfig {
@@ -328,7 +328,7 @@ pub(crate) enum Command {
     ///
     /// `ingest`, `import`, `restore` and `follow` build it as well.
     Filter,
-    /// Move ROX files and previews between PostgreSQL and the store of objects, and delete unneeded objects
+    /// Move ROX files and previews between PostgreSQL and the object store, and delete unneeded objects
     Objects {
         #[command(subcommand)]
         command: ObjectsCommand,
@@ -347,11 +347,11 @@ pub(crate) enum Command {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum ObjectsCommand {
-    /// Move all ROX files and previews to the store of objects, except those of removed charts
+    /// Move all ROX files and previews to the object store, except those of removed charts
     ///
     /// Readers and ingests go on. It is safe to interrupt it and to run it again.
     Migrate {
-        /// Move them from the store of objects to PostgreSQL instead
+        /// Move them from the object store to PostgreSQL instead
         #[arg(long)]
         to_postgres: bool,
     },

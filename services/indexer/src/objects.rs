@@ -35,7 +35,7 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
         }
     }
     change_feed::assign(store).await?;
-    let place = if to_postgresql { "PostgreSQL" } else { "the store of objects" };
+    let place = if to_postgresql { "PostgreSQL" } else { "the object store" };
     writeln!(std::io::stdout(), "{} moved to {place}", plural(moved, "file"))?;
     if lost > 0 {
         bail!("{} not moved", plural(lost, "file"));

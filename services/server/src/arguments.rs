@@ -71,7 +71,7 @@ pub(crate) struct ServeArguments {
     #[command(flatten, next_help_heading = "PostgreSQL")]
     pub(crate) store: StoreArguments,
 
-    #[command(flatten, next_help_heading = "Store of objects")]
+    #[command(flatten, next_help_heading = "Object store")]
     pub(crate) objects: ObjectStoreArguments,
 
     /// Address below which the objects are public. Requests for ROX files that are objects are redirected

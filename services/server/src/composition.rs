@@ -170,7 +170,7 @@ async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener
     TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
 }
 
-/// The store, with the store of objects if there is one.
+/// The store, with the object store if there is one.
 ///
 /// # Errors
 ///
@@ -185,7 +185,7 @@ fn connect_store(arguments: &ServeArguments) -> anyhow::Result<Store> {
     Ok(store.with_objects(Objects::open(&config).context("OBJECT_STORE_URL")?))
 }
 
-/// Half of the fills: while the store of objects hangs, the others are left to lookups.
+/// Half of the fills: while the object store hangs, the others are left to lookups.
 fn max_object_reads(arguments: &ServeArguments) -> usize {
     arguments.cache.max_fills_in_flight.get().div_ceil(2)
 }

@@ -54,9 +54,9 @@ pub(crate) enum Scope {
     Purges,
     /// The edge, or its connection to HAProxy.
     Edge,
-    /// The store of objects is unavailable for all, or for a replica.
+    /// The object store is unavailable for all, or for a replica.
     Objects(Option<usize>),
-    /// What affects no response: a writer does not reach PostgreSQL, a search node or the store of objects, a
+    /// What affects no response: a writer does not reach PostgreSQL, a search node or the object store, a
     /// transaction is open, a standby fails.
     Nothing,
 }

@@ -120,7 +120,7 @@ impl Fault {
     }
 }
 
-/// Whether the system has a store of objects.
+/// Whether the system has an object store.
 pub(crate) const fn has_objects(seed: u64) -> bool {
     seed % 2 == 1
 }
@@ -261,7 +261,7 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     }
 }
 
-/// The store of objects refuses connections, hangs, or cannot be reached.
+/// The object store refuses connections, hangs, or cannot be reached.
 fn fault_of_objects(random: &mut Random) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
     match random.below(6) {

@@ -24,8 +24,8 @@ pub struct PrivateHaproxy {
 
 impl PrivateHaproxy {
     /// Starts an instance and waits until it listens, also on its admin socket. It sends each request once
-    /// (`retries 0`), keeps connections to the replicas open, and checks `/readyz` with these parameters, such as
-    /// `inter 1s fall 2`.
+    /// (`retries 0`), keeps connections to the replicas open, and checks `/readyz` with these parameters, such
+    /// as `inter 1s fall 2`.
     pub fn start(replicas: &[ReplicaAddresses], checks: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let address = fixed_address();

@@ -29,7 +29,7 @@ use crate::operator::{FaultEvent, Scope};
 /// Maximum age of what a replica serves while it reaches PostgreSQL (docs/api.md, "Caching and conditional
 /// requests").
 pub(crate) const MAX_AGE: Duration = Duration::from_secs(5);
-/// The same during an outage of PostgreSQL, or of the store of objects for files, and while reads take too
+/// The same during an outage of PostgreSQL, or of the object store for files, and while reads take too
 /// long: longer than a history.
 const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
 /// How long a fault affects responses after its end.
@@ -115,7 +115,7 @@ impl History {
         })
     }
 
-    /// The faults of the store of objects that affect a response which was fetched between two moments: it
+    /// The faults of the object store that affect a response which was fetched between two moments: it
     /// needs a file.
     fn object_faults(
         &self,

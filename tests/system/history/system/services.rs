@@ -91,7 +91,7 @@ impl System {
         self.add(OBJECTS, words(&[haproxy_program(), "-db", "-f", &path(&file)]), &[]);
     }
 
-    /// The settings of the store of objects, if there is one.
+    /// The settings of the object store, if there is one.
     pub(super) fn object_variables(&self) -> Vec<(&'static str, String)> {
         if self.bucket.is_none() {
             return Vec::new();

@@ -26,6 +26,14 @@ fn services() -> Map<String, Value> {
     services
 }
 
+/// The names of the networks of a service.
+pub(super) fn networks(service: &Value) -> BTreeSet<&str> {
+    match &service["networks"] {
+        Value::Object(networks) => networks.keys().map(String::as_str).collect(),
+        networks => networks.as_array().expect("networks").iter().filter_map(Value::as_str).collect(),
+    }
+}
+
 /// A duration such as `20s` or `2m`, in seconds.
 fn seconds(duration: &Value) -> u64 {
     let text = duration.as_str().expect("a duration");
@@ -132,14 +140,30 @@ fn only_the_reverse_proxy_is_public() {
         let published = PUBLISHED.iter().find(|(published, _)| published == name).map(|(_, port)| *port);
         let ports = service["ports"].as_array().into_iter().flatten().map(Value::as_str);
         assert_eq!(ports.collect::<Vec<_>>(), published.map(Some).into_iter().collect::<Vec<_>>(), "{name}");
-        let networks = service["networks"].as_array().expect("networks");
-        let has_way_out = networks.iter().any(|network| network == "published");
+        let has_way_out = networks(service).contains("published");
         let needs_way_out = published.is_some() || ["otel-collector", "sync"].contains(&name.as_str());
         assert_eq!(has_way_out, needs_way_out, "{name}");
     }
     let compose = compose();
     for (name, network) in compose["networks"].as_object().expect("networks") {
         assert_eq!(network["internal"] == true, name != "published", "{name}");
+    }
+}
+
+/// The name of a service has an address on each of its networks. HAProxy must not use that on `monitoring`,
+/// whose clients the replicas do not trust.
+#[test]
+fn haproxy_reaches_replicas_through_edge_alone() {
+    let haproxy = std::fs::read_to_string(chart_index_tests::workspace_root().join("compose/haproxy.cfg"));
+    let haproxy = haproxy.expect("compose/haproxy.cfg");
+    let services = services();
+    for name in REPLICAS {
+        let alias = format!("{name}.edge");
+        assert!(haproxy.contains(&format!("server {name} {alias}:8080\n")), "{name}");
+        for network in networks(&services[name]) {
+            let expected = if network == "edge" { json!([alias]) } else { Value::Null };
+            assert_eq!(services[name]["networks"][network]["aliases"], expected, "{name}: {network}");
+        }
     }
 }
 
@@ -163,8 +187,7 @@ fn prometheus_scrapes_every_service_with_metrics() {
     for target in &targets {
         let (name, _) = target.split_once(':').expect("a port");
         let name = if name == "127.0.0.1" { "prometheus" } else { name };
-        let networks = services[name]["networks"].as_array().expect("networks");
-        assert!(networks.iter().any(|network| network == "monitoring"), "{name}");
+        assert!(networks(&services[name]).contains("monitoring"), "{name}");
     }
 }
 

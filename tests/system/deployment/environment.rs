@@ -274,7 +274,7 @@ fn only_haproxy_and_replicas_are_trusted() {
     let subnet = &compose["networks"]["edge"]["ipam"]["config"][0]["subnet"];
     let services = compose["services"].as_object().expect("services");
     for (name, service) in services {
-        let is_on_edge = texts(&service["networks"]).iter().any(|network| network == "edge");
+        let is_on_edge = compose::networks(service).contains("edge");
         let is_replica = compose::REPLICAS.contains(&name.as_str());
         assert_eq!(is_on_edge, is_replica || name == "haproxy", "{name}");
         if is_replica {

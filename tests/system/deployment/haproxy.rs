@@ -55,7 +55,7 @@ impl Site {
             std::fs::read_to_string(workspace_root().join("compose/haproxy.cfg")).expect("a file");
         for (name, server) in REPLICAS.into_iter().zip(servers) {
             let address = start_replica(server, Arc::clone(&unanswered)).await;
-            let (original, port) = (format!("    server {name} {name}:8080\n"), address.port());
+            let (original, port) = (format!("    server {name} {name}.edge:8080\n"), address.port());
             assert!(config.contains(&original), "{name}");
             config = config.replace(&original, &format!("    server {name} {address} port {port}\n"));
         }

@@ -202,8 +202,12 @@ impl Site {
 
     /// Waits until HAProxy sends requests to every replica.
     pub(crate) async fn wait_for_all_replicas(&self) {
-        let all = async || (self.replicas_up().await? == REPLICAS.len()).then_some(());
-        within(TIMEOUT, all).await;
+        self.wait_for_replicas(REPLICAS.len()).await;
+    }
+
+    /// Waits until HAProxy sends requests to this many replicas.
+    pub(crate) async fn wait_for_replicas(&self, count: usize) {
+        within(TIMEOUT, async || (self.replicas_up().await? == count).then_some(())).await;
     }
 
     /// The number of replicas that are up, as HAProxy sees them.

@@ -222,6 +222,18 @@ impl ComposeProject {
         }
     }
 
+    /// Removes a service from a network.
+    pub fn disconnect(&self, service: &str, network: &str) {
+        self.docker(&["network", "disconnect", &format!("{PROJECT}_{network}"), &self.container(service)]);
+    }
+
+    /// Connects a service with a network again, under these names.
+    pub fn reconnect(&self, service: &str, network: &str, aliases: &[&str]) {
+        let aliases: Vec<_> = aliases.iter().flat_map(|alias| ["--alias", alias]).collect();
+        let (network, container) = (format!("{PROJECT}_{network}"), self.container(service));
+        self.docker(&[&["network", "connect"], &aliases[..], &[&network, &container]].concat());
+    }
+
     /// Loses all packets between a service and a server outside of the project.
     pub fn partition_from(&self, service: &str, server: IpAddr) {
         self.filter_packets(service, "--append", &server.to_string());

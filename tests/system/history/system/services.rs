@@ -153,7 +153,7 @@ impl System {
         let file = workspace_root().join("compose/haproxy.cfg");
         let mut configuration = std::fs::read_to_string(file).expect("a configuration");
         for (server, replica) in SERVERS {
-            let original = format!("server {server} {server}:8080\n");
+            let original = format!("server {server} {server}.edge:8080\n");
             assert!(configuration.contains(&original), "{server}");
             let address = self.address(replica);
             configuration = configuration.replace(&original, &format!("server {server} {address}:8080\n"));

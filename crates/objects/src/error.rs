@@ -1,5 +1,9 @@
 //! Errors of reads and writes of objects.
 
+use std::error::Error;
+use std::fmt;
+use std::iter::successors;
+
 use chart_index_instrumentation::ErrorType;
 
 use crate::ObjectDigest;
@@ -23,11 +27,11 @@ pub enum ObjectError {
     #[error("the object store is not configured: set OBJECT_STORE_URL")]
     NotConfigured,
     /// The store cannot be opened with this configuration.
-    #[error("cannot open the object store")]
-    Invalid(#[source] object_store::Error),
+    #[error("cannot open the object store: {0}")]
+    Invalid(ClientError),
     /// The store is unavailable, or refuses access. A retry may succeed.
-    #[error("the object store is unavailable")]
-    Unavailable(#[source] object_store::Error),
+    #[error("the object store is unavailable: {0}")]
+    Unavailable(ClientError),
     /// The store did not respond in time, or too many reads and writes are in flight. A retry may succeed.
     #[error("the object store did not respond in time")]
     TimedOut,
@@ -51,6 +55,29 @@ impl ObjectError {
             Self::TimedOut => ErrorType::Timeout,
             Self::Unavailable(_) => ErrorType::Unavailable,
             _ => ErrorType::Error,
+        }
+    }
+}
+
+/// An error of the client of the store. Its text has the texts of its sources, so it has no source itself.
+#[derive(Debug)]
+pub struct ClientError(object_store::Error);
+
+impl From<object_store::Error> for ClientError {
+    fn from(error: object_store::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string();
+        f.write_str(&text)?;
+        // `object_store` repeats its sources, apart from the innermost ones.
+        let innermost = successors(self.0.source(), |&error| error.source()).last().map(ToString::to_string);
+        match innermost {
+            Some(cause) if !text.contains(&cause) => write!(f, ": {cause}"),
+            _ => Ok(()),
         }
     }
 }

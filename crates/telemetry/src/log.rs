@@ -36,12 +36,12 @@ pub struct LogConfig {
     pub log_format: LogFormat,
 
     /// Log filter in the syntax of `tracing_subscriber::EnvFilter`, e.g. `info,chart_index_store=debug`. The
-    /// default hides the slow-statement warnings of sqlx (`sqlx::query`).
+    /// default hides the slow-statement warnings of sqlx (`sqlx::query`) and the retries of `object_store`.
     #[arg(
         long,
         env = "RUST_LOG",
         value_name = "RUST_LOG",
-        default_value = "info,sqlx::query=error",
+        default_value = "info,sqlx::query=error,object_store=warn",
         value_parser = parse_filter,
         global = true
     )]

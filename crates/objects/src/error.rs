@@ -1,7 +1,6 @@
 //! Errors of reads and writes of objects.
 
 use std::error::Error;
-use std::fmt;
 use std::iter::successors;
 
 use chart_index_instrumentation::ErrorType;
@@ -27,11 +26,11 @@ pub enum ObjectError {
     #[error("the object store is not configured: set OBJECT_STORE_URL")]
     NotConfigured,
     /// The store cannot be opened with this configuration.
-    #[error("cannot open the object store: {0}")]
-    Invalid(ClientError),
+    #[error("cannot open the object store: {}", text_of(.0))]
+    Invalid(object_store::Error),
     /// The store is unavailable, or refuses access. A retry may succeed.
-    #[error("the object store is unavailable: {0}")]
-    Unavailable(ClientError),
+    #[error("the object store is unavailable: {}", text_of(.0))]
+    Unavailable(object_store::Error),
     /// The store did not respond in time, or too many reads and writes are in flight. A retry may succeed.
     #[error("the object store did not respond in time")]
     TimedOut,
@@ -59,25 +58,12 @@ impl ObjectError {
     }
 }
 
-/// An error of the client of the store. Its text has the texts of its sources, so it has no source itself.
-#[derive(Debug)]
-pub struct ClientError(object_store::Error);
-
-impl From<object_store::Error> for ClientError {
-    fn from(error: object_store::Error) -> Self {
-        Self(error)
-    }
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.to_string();
-        f.write_str(&text)?;
-        // `object_store` repeats its sources, apart from the innermost ones.
-        let innermost = successors(self.0.source(), |&error| error.source()).last().map(ToString::to_string);
-        match innermost {
-            Some(cause) if !text.contains(&cause) => write!(f, ": {cause}"),
-            _ => Ok(()),
-        }
+/// The text of an error and of its causes. It contains those of its sources already, apart from the innermost
+/// ones, so an [`ObjectError`] with this text has no source.
+fn text_of(error: &object_store::Error) -> String {
+    let text = error.to_string();
+    match successors(error.source(), |&error| error.source()).last().map(ToString::to_string) {
+        Some(cause) if !text.contains(&cause) => format!("{text}: {cause}"),
+        _ => text,
     }
 }

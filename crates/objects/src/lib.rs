@@ -13,7 +13,7 @@ pub use arguments::ObjectStoreArguments;
 pub use config::{
     InvalidObjectStoreUrl, InvalidPublicObjectsUrl, ObjectStoreConfig, ObjectStoreUrl, PublicObjectsUrl,
 };
-pub use error::{ClientError, ObjectError};
+pub use error::ObjectError;
 pub use objects::{ListedObject, Objects};
 
 /// The BLAKE3 digest of the bytes of an object.

@@ -69,14 +69,15 @@ impl Objects {
         let mut attributes = Attributes::new();
         let (store, prefix): (Arc<dyn ObjectStore>, _) = if url.scheme() == "file" {
             let folder = url.to_file_path().unwrap_or_default();
-            let folder = LocalFileSystem::new_with_prefix(folder).map_err(invalid)?;
+            let folder = LocalFileSystem::new_with_prefix(folder).map_err(ObjectError::Invalid)?;
             // An object must not be lost after the commit that names it.
             (Arc::new(folder.with_fsync(true)), Path::default())
         } else {
             attributes.insert(Attribute::ContentType, "application/octet-stream".into());
             attributes.insert(Attribute::CacheControl, CACHE_CONTROL.into());
-            let prefix = Path::from_url_path(url.path()).map_err(|error| invalid(error.into()))?;
-            (bucket(config).map_err(invalid)?, prefix)
+            let prefix =
+                Path::from_url_path(url.path()).map_err(|error| ObjectError::Invalid(error.into()))?;
+            (bucket(config).map_err(ObjectError::Invalid)?, prefix)
         };
         let client = DatabaseClient::new("object_store");
         let inner = Inner {
@@ -103,7 +104,7 @@ impl Objects {
             };
             let bytes = bytes.map_err(|error| match error {
                 object_store::Error::NotFound { .. } => ObjectError::Missing { digest },
-                error => unavailable(error),
+                error => ObjectError::Unavailable(error),
             })?;
             if blake3::hash(&bytes) == digest {
                 Ok(Vec::from(bytes))
@@ -122,7 +123,7 @@ impl Objects {
         let write = async {
             let options = PutOptions { attributes: inner.attributes.clone(), ..PutOptions::default() };
             let written = inner.store.put_opts(&inner.key(&digest), payload.into(), options).await;
-            written.map(|_| digest).map_err(unavailable)
+            written.map(|_| digest).map_err(ObjectError::Unavailable)
         };
         inner.put.observe(inner.limit(write), ObjectError::error_type).await
     }
@@ -136,7 +137,7 @@ impl Objects {
             while let Some(result) = deleted.next().await {
                 match result {
                     Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                    Err(error) => return Err(unavailable(error)),
+                    Err(error) => return Err(ObjectError::Unavailable(error)),
                 }
             }
             Ok(())
@@ -147,7 +148,7 @@ impl Objects {
     /// Returns all objects, in no particular order. What has the name of no object is left out.
     #[must_use]
     pub fn list(&self) -> BoxStream<'static, Result<ListedObject, ObjectError>> {
-        let listed = self.inner.store.list(Some(&self.inner.prefix)).map_err(unavailable);
+        let listed = self.inner.store.list(Some(&self.inner.prefix)).map_err(ObjectError::Unavailable);
         listed.try_filter_map(|object| ready(Ok(listed_object(&object)))).boxed()
     }
 }
@@ -173,14 +174,6 @@ impl Inner {
         drop(permit);
         result
     }
-}
-
-fn invalid(error: object_store::Error) -> ObjectError {
-    ObjectError::Invalid(error.into())
-}
-
-fn unavailable(error: object_store::Error) -> ObjectError {
-    ObjectError::Unavailable(error.into())
 }
 
 /// A client of a bucket, whose builder type takes the other settings from its variables of the environment.

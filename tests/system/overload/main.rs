@@ -39,8 +39,8 @@ const SLACK: Duration = Duration::from_millis(20);
 const DURATION: Duration = Duration::from_secs(4);
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Equal parts of the measurement whose latencies are determined separately. In one of them another process may
-/// stop this one for longer than the slack.
+/// Equal parts of the measurement whose latencies are determined separately. In one of them another process
+/// may stop this one for longer than the slack.
 const PARTS: u32 = 5;
 
 /// What a load requests.

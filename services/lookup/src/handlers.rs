@@ -98,7 +98,7 @@ pub(crate) async fn rox(
     };
     let key = CacheKey::rox(hash);
     let CachedResponse::Found(rox) = state.cache.read(check, key, fill).await? else {
-        return Err(ApiError::NotFound(Resource::RoxFile));
+        return Ok(not_found(&state, &key, Resource::RoxFile));
     };
     let response = cached_rox_response(hash, &headers, rox.plain())?;
     Ok((state.cache.cdn_headers(&key), response).into_response())
@@ -119,7 +119,7 @@ async fn rox_or_redirect(
     // Other replicas may respond with the file.
     let key = CacheKey::rox(hash).with_fields(1);
     let CachedResponse::Found(cached) = state.cache.read(check, key, fill).await? else {
-        return Err(ApiError::NotFound(Resource::RoxFile));
+        return Ok(not_found(state, &key, Resource::RoxFile));
     };
     let cdn_headers = state.cache.cdn_headers(&key);
     let body = cached.plain();
@@ -190,8 +190,9 @@ pub(crate) async fn preview(
         async move || read_preview(&state.store, hash).await
     };
     let key = CacheKey::preview(hash);
-    let preview = state.cache.read_text(check, key, &headers, fill).await?;
-    let preview = preview.ok_or(ApiError::NotFound(Resource::Preview))?;
+    let Some(preview) = state.cache.read_text(check, key, &headers, fill).await? else {
+        return Ok(not_found(&state, &key, Resource::Preview));
+    };
     let response = preview.into_response(&headers, CachePolicy::Rox, MediaType::Json);
     Ok((state.cache.cdn_headers(&key), response).into_response())
 }
@@ -199,4 +200,9 @@ pub(crate) async fn preview(
 async fn read_preview(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let json = store.chart_preview(hash).await?;
     Ok(json.map_or(CachedResponse::NotFound, |json| TextBody::new(json).into_cached()))
+}
+
+/// A 404 with the tag of the chart, so that it is purged when the chart is added.
+fn not_found(state: &LookupState, key: &CacheKey, resource: Resource) -> Response {
+    (state.cache.cdn_headers(key), ApiError::NotFound(resource)).into_response()
 }

@@ -163,9 +163,20 @@ async fn edge_keeps_what_is_current_and_hides_its_headers() {
             assert!(is_hit(&site.edge.get(&path).await), "{path}");
         }
     }
-    // The entry is added again, and the lookup that says `unknown` is purged.
+    // What says that there is no such chart is purged as well.
+    let [lookup, rox, preview] =
+        ["", "/rox", "/preview"].map(|suffix| format!("/api/charts/{}{suffix}", site.hashes[1]));
+    for path in [&lookup, &rox, &preview] {
+        let responses = [site.edge.get(path).await, site.edge.get(path).await];
+        assert!(is_hit(&responses[1]), "{path}");
+    }
     indexer(&site.database_url, &["restore", "chart", &site.hashes[1]]).succeeded();
-    within(TIMEOUT, async || (!site.is_removed(1).await).then_some(())).await;
+    let is_restored = async || {
+        let is_known = site.edge.get(&lookup).await.json()["status"] == "known";
+        let statuses = [site.edge.get(&rox).await.status, site.edge.get(&preview).await.status];
+        (is_known && statuses == [200, 200]).then_some(())
+    };
+    within(PURGED_AFTER, is_restored).await;
 }
 
 #[tokio::test]

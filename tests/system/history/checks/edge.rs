@@ -69,8 +69,8 @@ pub(super) fn outlived(history: &History, exchange: &Exchange) -> Option<String>
 fn is_purged_by_its_tag(exchange: &Exchange) -> bool {
     let status = exchange.response.as_ref().map_or(0, |response| response.status.as_u16());
     match exchange.request {
-        Request::Lookup(_) | Request::Preview(_) | Request::Detail(_) => status == 200,
-        Request::Rox(_) => matches!(status, 200 | 302),
+        Request::Lookup(_) | Request::Detail(_) => status == 200,
+        Request::Rox(_) | Request::Preview(_) => matches!(status, 200 | 302 | 404),
         Request::Redirect(_) => status == 302,
         _ => false,
     }

@@ -21,6 +21,9 @@ const OTHERS: [&str; 10] = [
     "grafana",
 ];
 
+/// What the test adds to the configuration of Prometheus.
+const COMMENT: &str = "# changed";
+
 #[test]
 #[ignore = "needs root and a Meilisearch server: make test-system"]
 fn make_up_with_meilisearch_replaces_images_and_keeps_data() {
@@ -36,6 +39,7 @@ async fn replaces_images_and_keeps_data(site: Site) {
     }
 
     let before = inspect_all(&site);
+    replace_configuration_of_prometheus(&site.project);
     let mut drill = Drill::start(site.load(60).start());
     drill.wait_for_requests(180).await;
     drill.begin_phase("another image");
@@ -48,8 +52,12 @@ async fn replaces_images_and_keeps_data(site: Site) {
         let is_program = REPLICAS.contains(&service) || service == "sync";
         assert_eq!(before.1["Image"] != after["Image"], is_program, "{service}");
         assert_eq!(before.1["Id"] != after["Id"], is_program, "{service}");
+        let is_restarted = before.1["State"]["StartedAt"] != after["State"]["StartedAt"];
+        assert_eq!(is_restarted, is_program || service == "prometheus", "{service}");
     }
     assert_healthy(&site);
+    let configuration = site.project.exec("prometheus", &["cat", "/etc/prometheus/prometheus.yml"]);
+    assert!(configuration.ends_with(COMMENT));
 
     let chartsets = site.ids_of_chartsets().await;
     site.project.run_once("ingest", &["remove", "chart", &site.removable]);
@@ -90,6 +98,14 @@ fn make_up(project: &ComposeProject, number: u32) {
     let dockerfile = format!("FROM chart-index:0.1.0\nARG VERSION\nLABEL number={number}\n");
     std::fs::write(project.folder().join("Dockerfile"), dockerfile).expect("a file");
     project.run_script("make", &["up"]);
+}
+
+/// Replaces the file by another one, as Git does.
+fn replace_configuration_of_prometheus(project: &ComposeProject) {
+    let path = project.folder().join("monitoring/prometheus.yml");
+    let configuration = std::fs::read_to_string(&path).expect("a configuration");
+    std::fs::remove_file(&path).expect("removable");
+    std::fs::write(&path, configuration + COMMENT).expect("a file");
 }
 
 fn inspect_all(site: &Site) -> Vec<(&'static str, Value)> {

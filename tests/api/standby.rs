@@ -189,6 +189,25 @@ async fn paused_standby_serves_nothing_that_was_removed() {
     }
 }
 
+/// A new hash filter is shown within five seconds although the standby does not replay it.
+#[tokio::test]
+async fn paused_standby_hides_no_hash_filter() {
+    let site = Site::start().await;
+    let location = async || {
+        let response = site.service.client().get("/api/charts/filter").await;
+        response.header("location").to_owned()
+    };
+    TestDatabase::psql_on(site.standby.url(), "SELECT pg_wal_replay_pause()");
+    site.remove(&site.hashes[0]);
+    indexer(site.primary.url(), &["filter"]).succeeded();
+    let built = Instant::now();
+    // May be that of the standby.
+    location().await;
+    tokio::time::sleep(CHANGE_TIMEOUT.saturating_sub(built.elapsed())).await;
+    let last = TestDatabase::psql_on(site.primary.url(), "SELECT max(sequence) FROM hash_filters");
+    assert_eq!(location().await, format!("/api/charts/filter/{last}"));
+}
+
 #[tokio::test]
 async fn failing_standby_fails_no_request() {
     let mut site = Site::start().await;

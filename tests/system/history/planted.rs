@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 20] = [
+const FAULTS: [PlantedFault; 21] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -155,6 +155,13 @@ const FAULTS: [PlantedFault; 20] = [
         "services/indexer/src/purge/purger.rs",
         ".header(\"surrogate-key\", tags.join(\" \"))",
         ".header(\"surrogate-key\", tags.len().to_string())",
+    ),
+    fault(
+        "404s have the tag of another chart",
+        Check::Freshness,
+        "services/lookup/src/handlers.rs",
+        "(state.cache.cdn_headers(key), ApiError",
+        "(state.cache.cdn_headers(&CacheKey::rox(NoteHash::from_bytes([0; 32]))), ApiError",
     ),
     fault(
         "removals leave objects",

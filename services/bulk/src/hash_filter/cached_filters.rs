@@ -15,9 +15,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long the sequence of the last filter is used before it is read again. The standby that it is read from
-/// may be two seconds behind; a replica shows changes within five.
-const MAX_AGE: Duration = Duration::from_secs(2);
+/// How long the sequence of the last filter is used before it is read again. A replica may read a standby for
+/// three seconds after it stops to replay, and shows changes within five.
+const MAX_AGE: Duration = Duration::from_secs(1);
 /// Number of filters in memory: as many as are stored.
 const FILTERS: usize = 2;
 

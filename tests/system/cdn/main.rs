@@ -176,7 +176,7 @@ async fn edge_keeps_what_is_current_and_hides_its_headers() {
         let statuses = [site.edge.get(&rox).await.status, site.edge.get(&preview).await.status];
         (is_known && statuses == [200, 200]).then_some(())
     };
-    within(TIMEOUT, is_restored).await;
+    within(PURGED_AFTER, is_restored).await;
 }
 
 #[tokio::test]

@@ -154,8 +154,9 @@ fn only_the_reverse_proxy_is_public() {
 /// whose clients the replicas do not trust.
 #[test]
 fn haproxy_reaches_replicas_through_edge_alone() {
-    let haproxy = std::fs::read_to_string(chart_index_tests::workspace_root().join("compose/haproxy.cfg"));
-    let haproxy = haproxy.expect("compose/haproxy.cfg");
+    let haproxy =
+        std::fs::read_to_string(chart_index_tests::workspace_root().join("compose/haproxy/haproxy.cfg"));
+    let haproxy = haproxy.expect("compose/haproxy/haproxy.cfg");
     let services = services();
     for name in REPLICAS {
         let alias = format!("{name}.edge");

@@ -29,7 +29,7 @@ fn commands_name_services_of_compose() {
     let mut named = BTreeSet::new();
     for command in text.split("docker compose ").skip(1) {
         let words = command.split_whitespace().take_while(|word| *word != "\0").collect::<Vec<_>>();
-        let arguments = words[1..].iter().filter(|word| !word.starts_with('-') && **word != "USR2");
+        let arguments = words[1..].iter().filter(|word| !word.starts_with('-'));
         match words[0] {
             "exec" | "run" | "kill" | "logs" => named.extend(arguments.take(1).copied()),
             "stop" | "restart" | "rm" => named.extend(arguments.copied()),

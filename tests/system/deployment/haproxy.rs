@@ -1,5 +1,5 @@
-//! `compose/haproxy.cfg`, run by a real HAProxy. In place of the replicas are servers that return the requests
-//! that they receive.
+//! `compose/haproxy/haproxy.cfg`, run by a real HAProxy. In place of the replicas are servers that return the
+//! requests that they receive.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ impl Site {
     async fn start_replicas(servers: [&'static str; 6], variables: &[(&str, &str)]) -> Self {
         let unanswered = Arc::new(AtomicUsize::new(0));
         let mut config =
-            std::fs::read_to_string(workspace_root().join("compose/haproxy.cfg")).expect("a file");
+            std::fs::read_to_string(workspace_root().join("compose/haproxy/haproxy.cfg")).expect("a file");
         for (name, server) in REPLICAS.into_iter().zip(servers) {
             let address = start_replica(server, Arc::clone(&unanswered)).await;
             let (original, port) = (format!("    server {name} {name}.edge:8080\n"), address.port());
@@ -151,7 +151,7 @@ async fn respond(mut stream: TcpStream, name: &'static str, unanswered: Arc<Atom
 #[test]
 fn configuration_is_valid() {
     let check = Command::new(haproxy_program())
-        .args(["-c", "-f", "compose/haproxy.cfg"])
+        .args(["-c", "-f", "compose/haproxy/haproxy.cfg"])
         .current_dir(workspace_root())
         .output()
         .expect("haproxy starts");

@@ -21,7 +21,7 @@ const OTHERS: [&str; 10] = [
     "grafana",
 ];
 
-/// What the test adds to the configuration of Prometheus.
+/// What the test adds to configuration files.
 const COMMENT: &str = "# changed";
 
 #[test]
@@ -39,7 +39,10 @@ async fn replaces_images_and_keeps_data(site: Site) {
     }
 
     let before = inspect_all(&site);
-    replace_configuration_of_prometheus(&site.project);
+    let haproxy_started = start_of_haproxy(&site.project);
+    for file in ["monitoring/prometheus.yml", "compose/haproxy/haproxy.cfg"] {
+        replace(&site.project, file);
+    }
     let mut drill = Drill::start(site.load(60).start());
     drill.wait_for_requests(180).await;
     drill.begin_phase("another image");
@@ -58,6 +61,9 @@ async fn replaces_images_and_keeps_data(site: Site) {
     assert_healthy(&site);
     let configuration = site.project.exec("prometheus", &["cat", "/etc/prometheus/prometheus.yml"]);
     assert!(configuration.ends_with(COMMENT));
+    let configuration = site.project.exec("haproxy", &["cat", "/usr/local/etc/haproxy/haproxy.cfg"]);
+    assert!(configuration.ends_with(COMMENT));
+    assert_ne!(start_of_haproxy(&site.project), haproxy_started, "it has loaded the file");
 
     let chartsets = site.ids_of_chartsets().await;
     site.project.run_once("ingest", &["remove", "chart", &site.removable]);
@@ -100,12 +106,20 @@ fn make_up(project: &ComposeProject, number: u32) {
     project.run_script("make", &["up"]);
 }
 
-/// Replaces the file by another one, as Git does.
-fn replace_configuration_of_prometheus(project: &ComposeProject) {
-    let path = project.folder().join("monitoring/prometheus.yml");
+/// Replaces a file by another one, as Git does.
+fn replace(project: &ComposeProject, file: &str) {
+    let path = project.folder().join(file);
     let configuration = std::fs::read_to_string(&path).expect("a configuration");
     std::fs::remove_file(&path).expect("removable");
-    std::fs::write(&path, configuration + COMMENT).expect("a file");
+    std::fs::write(&path, format!("{configuration}{COMMENT}\n")).expect("a file");
+}
+
+/// When the process of HAProxy started that handles requests.
+fn start_of_haproxy(project: &ComposeProject) -> String {
+    let url = "http://127.0.0.1:8404/metrics";
+    let metrics = project.exec("haproxy", &["wget", "--quiet", "--output-document=-", url]);
+    let start = metrics.lines().find(|line| line.starts_with("haproxy_process_start_time_seconds "));
+    start.expect("a metric").to_owned()
 }
 
 fn inspect_all(site: &Site) -> Vec<(&'static str, Value)> {

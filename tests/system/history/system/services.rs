@@ -11,7 +11,7 @@ use super::{
 };
 use crate::bucket::Bucket;
 
-/// Which servers of `compose/haproxy.cfg` are which replica.
+/// Which servers of `compose/haproxy/haproxy.cfg` are which replica.
 const SERVERS: [(&str, &str); 6] = [
     ("lookup-1", "replica-1"),
     ("lookup-2", "replica-2"),
@@ -148,9 +148,9 @@ impl System {
         self.add(name, vec![self.program("chart-index"), "serve".to_owned()], &variables);
     }
 
-    /// `compose/haproxy.cfg`, with the addresses of the replicas.
+    /// `compose/haproxy/haproxy.cfg`, with the addresses of the replicas.
     fn haproxy_configuration(&self) -> String {
-        let file = workspace_root().join("compose/haproxy.cfg");
+        let file = workspace_root().join("compose/haproxy/haproxy.cfg");
         let mut configuration = std::fs::read_to_string(file).expect("a configuration");
         for (server, replica) in SERVERS {
             let original = format!("server {server} {server}.edge:8080\n");

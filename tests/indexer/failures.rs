@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chart_index_tests::{PrivatePostgres, RunningIndexer, within};
 
+use super::exports::{block_table, release, wait_until_blocked};
 use super::*;
 
 #[tokio::test]
@@ -37,7 +38,7 @@ async fn ingest_survives_a_restart_of_postgresql() {
     let database = Database(TestDatabase::create_on(server.url()));
     database.run(&["migrate"]);
     let library = many_sets();
-    let child = database.start_ingest(&library);
+    let (child, _lock) = database.start_ingest(&library).await;
     server.kill();
     server.restart();
     let run = finish(child);
@@ -52,9 +53,7 @@ async fn interrupted_ingest_leaves_complete_chartsets() {
     for signal in ["INT", "TERM"] {
         let database = Database::new().await;
         let library = many_sets();
-        let child = database.start_ingest(&library);
-        send(&child, signal);
-        let run = finish(child);
+        let run = database.interrupt_ingest(&library, signal).await;
         assert_eq!(run.code, Some(130), "{signal}: {}", run.stderr);
         assert!(run.stdout.contains("added"), "the summary is printed: {}", run.stdout);
         let partial = "SELECT count(*) FROM (SELECT 1 FROM chartsets LEFT JOIN chartset_charts ON chartset_id = id \
@@ -74,12 +73,13 @@ async fn ingest_can_be_interrupted_during_an_outage() {
     let database = Database(TestDatabase::create_on(server.url()));
     database.run(&["migrate"]);
     let library = many_sets();
-    let mut child = database.start_ingest(&library);
+    let (mut child, _lock) = database.start_ingest(&library).await;
     server.kill();
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(stderr.any(|line| line.contains("retrying in")));
     send(&child, "TERM");
-    let (code, _) = within(Duration::from_secs(25), async || child.try_wait().unwrap()).await;
+    // 10 s for the chartsets in progress, and 5 s for the hash filter.
+    let (code, _) = within(Duration::from_secs(20), async || child.try_wait().unwrap()).await;
     assert_eq!(code.code(), Some(130));
 }
 
@@ -87,18 +87,14 @@ async fn ingest_can_be_interrupted_during_an_outage() {
 #[tokio::test]
 async fn interrupted_ingest_builds_the_hash_filter() {
     let database = Database::new().await;
-    let child = database.start_ingest(&many_sets());
-    send(&child, "TERM");
-    assert_eq!(finish(child).code, Some(130));
+    assert_eq!(database.interrupt_ingest(&many_sets(), "TERM").await.code, Some(130));
     database.assert_complete();
 }
 
 #[tokio::test]
 async fn follow_completes_a_killed_ingest() {
     let database = Database::new().await;
-    let child = database.start_ingest(&many_sets());
-    send(&child, "KILL");
-    assert_eq!(finish(child).code, None);
+    assert_eq!(database.interrupt_ingest(&many_sets(), "KILL").await.code, None);
     let mut follow = RunningIndexer::start(&mut indexer_command(database.0.url(), &["follow"]));
     // Before the first pause it numbers what was left, and builds the filter.
     within(TIMEOUT, async || (database.0.psql("SELECT count(*) FROM hash_filters") != "0").then_some(()))
@@ -108,7 +104,7 @@ async fn follow_completes_a_killed_ingest() {
     assert_eq!(follow.wait(), Some(130));
 }
 
-const SETS: u32 = 1_000;
+const SETS: u32 = 300;
 /// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -123,15 +119,33 @@ fn many_sets() -> Library {
 }
 
 impl Database {
-    /// Starts an ingest and waits until it has stored the first chartset.
-    fn start_ingest(&self, library: &Library) -> Child {
+    /// Starts an ingest, and returns when it has stored some of the chartsets and waits for the returned lock.
+    async fn start_ingest(&self, library: &Library) -> (Child, Child) {
+        self.0.psql(&format!(
+            "CREATE TABLE blocked ();
+             CREATE FUNCTION wait_after_some() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 IF (SELECT count(*) FROM chartsets) > {} THEN PERFORM FROM blocked; END IF;
+                 RETURN NULL;
+             END $$;
+             CREATE TRIGGER wait_after_some AFTER INSERT ON chartsets EXECUTE FUNCTION wait_after_some()",
+            SETS / 10
+        ));
+        let lock = block_table(self, "blocked").await;
         let child = indexer_command(self.0.url(), &["ingest", &library.argument()])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        while self.0.psql("SELECT count(*) FROM chartsets") == "0" {}
-        child
+        wait_until_blocked(self, "blocked").await;
+        (child, lock)
+    }
+
+    /// Sends a signal to an ingest that has stored some of the chartsets, and waits for its end.
+    async fn interrupt_ingest(&self, library: &Library, signal: &str) -> IndexerRun {
+        let (child, lock) = self.start_ingest(library).await;
+        send(&child, signal);
+        release(self, lock);
+        finish(child)
     }
 
     /// Fails unless all changes have numbers, and the last hash filter contains all charts.

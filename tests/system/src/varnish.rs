@@ -16,7 +16,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct PrivateVarnish {
     child: Child,
     address: SocketAddr,
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl PrivateVarnish {
@@ -37,24 +37,12 @@ impl PrivateVarnish {
             client.try_request(Method::GET, "/api/charts/0", &[]).await.ok()
         })
         .await;
-        Self { child, address, folder }
+        Self { child, address, _folder: folder }
     }
 
     /// The address to which clients connect.
     pub const fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The values of these counters, such as `MAIN.cache_hit`.
-    pub fn counters<const COUNT: usize>(&self, names: [&str; COUNT]) -> [u64; COUNT] {
-        let mut command = Command::new(program("varnishstat"));
-        let output = command.arg("-n").arg(self.folder.path().join("varnish")).arg("-1").output();
-        let text = String::from_utf8(output.expect("varnishstat starts").stdout).expect("UTF-8");
-        names.map(|name| {
-            let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
-            let value = line.and_then(|line| line.split_whitespace().nth(1)).expect("a counter");
-            value.parse().expect("a number")
-        })
     }
 }
 

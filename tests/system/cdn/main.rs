@@ -229,7 +229,7 @@ async fn removals_are_in_force_at_the_edge_under_load() {
 }
 
 #[tokio::test]
-#[ignore = "takes 15 minutes: make test-full"]
+#[ignore = "takes 22 minutes: make test-full"]
 async fn long_removals_are_in_force_at_the_edge_under_load() {
     removals_under_load(100_000, 200, 1_000_000).await;
 }

@@ -27,7 +27,20 @@ for (const path of ["/", "/?q=Harbour&keys=4", "/?view=table&perPage=60"]) {
 }
 
 pageTest("a changed filter shows its list soon", {}, async (page) => {
-  await page.goto("/");
+  const times = [];
+  for (const path of ["/", "/?view=table"]) {
+    for (const name of ["4K", "5K", "6K", "7K"]) {
+      await page.goto(path);
+      times.push(await timeOfChange(page, page.getByRole("checkbox", { name })));
+    }
+  }
+  const time = median(times);
+  console.log(`new lists after ${times.map(Math.round).join(", ")} ms`);
+  assert.ok(time <= FILTER_CHANGE_MS, `${time} ms`);
+});
+
+/** The milliseconds from the click on the first filter until its list is shown. */
+async function timeOfChange(page, filter) {
   await page.evaluate(() => {
     const start = { time: 0 };
     document.addEventListener("click", () => (start.time ||= performance.now()), { capture: true });
@@ -36,12 +49,14 @@ pageTest("a changed filter shows its list soon", {}, async (page) => {
       requestAnimationFrame(() => (globalThis.changeTime ??= performance.now() - start.time));
     }).observe(document.body, { childList: true, subtree: true });
   });
-  await page.getByRole("checkbox", { name: "7K" }).click();
+  await filter.click();
   await until(() => page.evaluate(() => globalThis.changeTime > 0), "a new list");
-  const time = await page.evaluate(() => globalThis.changeTime);
-  console.log(`new list after ${time.toFixed(0)} ms`);
-  assert.ok(time <= FILTER_CHANGE_MS, `${time} ms`);
-});
+  return page.evaluate(() => globalThis.changeTime);
+}
+
+function median(times) {
+  return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
+}
 
 test("the preview has at most 8 KB as gzip", () => {
   const sizeOf = (name) => {
@@ -71,9 +86,7 @@ pageTest("frames of a long chart take at most 4 ms", {}, async (page) => {
   });
   await page.getByRole("button", { name: "Play" }).click();
   await until(() => page.evaluate(() => frames.length > 200), "200 frames", 60_000);
-  const frames = await page.evaluate(() => globalThis.frames.toSorted((a, b) => a - b));
-  const median = frames[Math.floor(frames.length / 2)];
-  const high = frames[Math.floor(frames.length * 0.95)];
-  console.log(`median frame ${median.toFixed(2)} ms, 95 % at most ${high.toFixed(2)} ms`);
-  assert.ok(median <= 4, `${median} ms`);
+  const time = median(await page.evaluate(() => globalThis.frames));
+  console.log(`median frame ${time.toFixed(2)} ms`);
+  assert.ok(time <= 4, `${time} ms`);
 });

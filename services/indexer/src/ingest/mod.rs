@@ -155,7 +155,6 @@ impl Ingest {
         let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
         let mut writers = JoinSet::new();
         let mut end: Option<Result<Completion>> = None;
-        let mut has_failed = false;
         while end.is_none() || !writers.is_empty() {
             let step = tokio::select! {
                 () = &mut signalled, if !self.stop.is_cancelled() => Ok(Some(Completion::Interrupted)),
@@ -168,17 +167,15 @@ impl Ingest {
             if !matches!(step, Ok(None | Some(Completion::All))) {
                 self.stop.cancel();
             }
-            has_failed |= step.is_err();
             end = match (end, step) {
                 // The first failure or signal counts: writers that are still running may fail because of it.
                 (end @ Some(Err(_) | Ok(Completion::Interrupted)), _) | (end, Ok(None)) => end,
                 (_, step) => step.transpose(),
             };
         }
-        // PostgreSQL is probably unavailable, and the process must end soon: those inputs are decoded again.
-        let recorded = if has_failed { Ok(()) } else { self.flush().await };
         match end.unwrap_or(Ok(Completion::All)) {
-            Ok(Completion::All) => recorded.map(|()| Completion::All),
+            Ok(Completion::All) => self.flush().await.map(|()| Completion::All),
+            // The process must end soon. The next run decodes the inputs of the last batch again.
             end => end,
         }
     }

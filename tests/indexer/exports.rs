@@ -9,9 +9,8 @@ use std::time::Duration;
 use chart_index_tests::{Client, Service, generate_catalogue, within};
 use serde_json::{Value, json};
 
+use super::table_locks::{block_table, release, wait_until_blocked};
 use super::*;
-
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An index with the samples, of which a chart and a chartset are removed, and a folder for its exports.
 pub(crate) struct Original {
@@ -271,33 +270,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-/// Holds a lock on a table, which programs wait for that read or write it.
-pub(crate) async fn block_table(database: &Database, table: &str) -> Child {
-    let lock = database.0.start_psql(&format!("BEGIN; LOCK TABLE {table}; SELECT pg_sleep(600)"));
-    let granted = format!(
-        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-         WHERE datname = current_database() AND relation = '{table}'::regclass
-         AND mode = 'AccessExclusiveLock' AND granted"
-    );
-    within(TIMEOUT, async || (database.0.psql(&granted) == "1").then_some(())).await;
-    lock
-}
-
-/// Waits until a program waits for the lock of [`block_table`].
-pub(crate) async fn wait_until_blocked(database: &Database, table: &str) {
-    let waiting = format!(
-        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-         WHERE datname = current_database() AND relation = '{table}'::regclass AND NOT granted"
-    );
-    within(TIMEOUT, async || (database.0.psql(&waiting) != "0").then_some(())).await;
-}
-
-pub(crate) fn release(database: &Database, mut lock: Child) {
-    database.0.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                     WHERE datname = current_database() AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()");
-    let _ = lock.wait().unwrap();
-}
-
 #[tokio::test]
 async fn killed_export_leaves_no_export() {
     let original = Original::new().await;
@@ -308,8 +280,7 @@ async fn killed_export_leaves_no_export() {
         assert!(original.exports.path().join(".partial/rox.tar").exists());
         let other = original.database.try_run(&["export", original.directory()]);
         assert_eq!((other.code, other.stderr.contains("is running")), (Some(1), true), "{}", other.stderr);
-        let sent = Command::new("kill").args(["-s", signal, &export.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()));
+        send(&export, signal);
         let output = export.wait_with_output().unwrap();
         let left: &[&str] = if signal == "KILL" { &[".lock", ".partial"] } else { &[".lock"] };
         assert_eq!(original.entries(), left, "{signal}");
@@ -533,8 +504,7 @@ async fn interrupted_import_continues() {
     let mut import = indexer_command(restored.0.url(), &["import", export.to_str().unwrap()]);
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until_blocked(&restored, "rox_files").await;
-    let sent = Command::new("kill").args(["-s", "KILL", &import.id().to_string()]).status();
-    assert!(sent.is_ok_and(|status| status.success()));
+    send(&import, "KILL");
     let output = import.wait_with_output().unwrap();
     assert_eq!(output.status.code(), None);
     release(&restored, lock);

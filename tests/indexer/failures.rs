@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chart_index_tests::{PrivatePostgres, RunningIndexer, within};
 
-use super::exports::{block_table, release, wait_until_blocked};
+use super::table_locks::{block_table, release, wait_until_blocked};
 use super::*;
 
 #[tokio::test]
@@ -155,11 +155,6 @@ impl Database {
         assert_eq!(filter, self.0.psql("SELECT count(*) FROM charts"));
         assert!(self.run(&["verify"]).contains(", 0 findings"));
     }
-}
-
-fn send(child: &Child, signal: &str) {
-    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-    assert!(sent.is_ok_and(|status| status.success()));
 }
 
 fn finish(child: Child) -> IndexerRun {

@@ -17,11 +17,12 @@ mod real_charts;
 mod reingest;
 mod removals;
 mod signed_exports;
+mod table_locks;
 mod too_large;
 mod variants;
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer, indexer_command, samples};
 
@@ -88,6 +89,16 @@ impl Database {
 fn line_about(report: &[serde_json::Value], path: &str) -> serde_json::Value {
     let line = report.iter().find(|line| line["path"] == path && line["chartset"].is_string());
     line.unwrap_or_else(|| panic!("no line about {path} in {report:?}")).clone()
+}
+
+fn send(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[tokio::test]

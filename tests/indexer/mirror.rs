@@ -13,8 +13,9 @@ use chart_index_tests::{
 };
 use serde_json::{Value, json};
 
-use super::exports::{block_table, paths, release, wait_until_blocked};
+use super::exports::paths;
 use super::signed_exports::KEYS;
+use super::table_locks::{block_table, release, wait_until_blocked};
 use super::*;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -104,11 +105,6 @@ impl Mirror {
 
 fn base(service: &Service) -> String {
     format!("http://{}", service.address())
-}
-
-fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 /// Status and body of a response. The feed has no times of checks.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use chart_index_tests::{Service, within};
 use tempfile::TempDir;
 
-use super::exports::{block_table, hex, release, wait_until_blocked};
+use super::exports::hex;
+use super::table_locks::{block_table, release, wait_until_blocked};
 use super::*;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -108,11 +109,6 @@ fn contents(database: &Database) -> String {
     database.0.psql(
         "SELECT hash, md5(bytes), md5(json) FROM rox_files JOIN chart_previews USING (hash) ORDER BY hash",
     )
-}
-
-fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[tokio::test]

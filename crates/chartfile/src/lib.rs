@@ -16,6 +16,7 @@ pub mod archive;
 mod chart_numbers;
 mod decode;
 mod format;
+mod game_chart;
 mod metadata;
 pub mod note_hash;
 mod panic_guard;

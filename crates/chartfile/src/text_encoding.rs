@@ -31,6 +31,35 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Text<'_> {
     }
 }
 
+/// The bytes of a file without its byte order mark. UTF-16, which the mark tells, is converted to UTF-8.
+pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match Encoding::for_bom(bytes) {
+        Some((UTF_8, length)) => Cow::Borrowed(&bytes[length..]),
+        Some((encoding, length)) => {
+            let text = encoding.decode_without_bom_handling(&bytes[length..]).0;
+            Cow::Owned(text.into_owned().into_bytes())
+        }
+        None => Cow::Borrowed(bytes),
+    }
+}
+
+/// Decodes the texts of a file whose structure is ASCII: its metadata. Notes never depend on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextDecoder(&'static Encoding);
+
+impl TextDecoder {
+    /// Detects the encoding from all bytes of the file.
+    pub(crate) fn detect(bytes: &[u8]) -> Self {
+        let is_utf_8 = str::from_utf8(bytes).is_ok() || is_damaged_utf8(bytes);
+        Self(if is_utf_8 { UTF_8 } else { detect(bytes) })
+    }
+
+    /// A text of the file. Invalid bytes become replacement characters.
+    pub(crate) fn text<'a>(&self, raw: &'a [u8]) -> Cow<'a, str> {
+        self.0.decode_without_bom_handling(raw).0
+    }
+}
+
 /// Whether most non-ASCII sequences are valid UTF-8, which is unlikely in any other encoding.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);

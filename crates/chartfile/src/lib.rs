@@ -26,6 +26,7 @@ mod rating;
 mod refusal;
 mod repairs;
 mod rox_file;
+mod simfile;
 mod text_encoding;
 
 pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};

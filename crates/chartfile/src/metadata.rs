@@ -1,22 +1,6 @@
 //! The metadata of a chart as the decoder returns it, cleaned for storage and display.
 
-use chart_index_domain::{ChartMetadata, clean};
-use rox::Metadata;
-use rox::formats::RomanisedNames;
-
-/// Cleans the metadata that the decoder returns.
-pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) -> ChartMetadata {
-    let read = ChartMetadata {
-        title: metadata.title.to_string(),
-        artist: metadata.artist.to_string(),
-        title_romanised: romanised.title.clone(),
-        artist_romanised: romanised.artist.clone(),
-        creator: metadata.creator.to_string(),
-        difficulty: metadata.difficulty_name.to_string(),
-        tags: metadata.tags.iter().map(ToString::to_string).collect(),
-    };
-    read.cleaned()
-}
+use chart_index_domain::clean;
 
 /// The start of a decoder's message, which may quote any text of any length from the file.
 pub(crate) fn excerpt(message: &str) -> String {

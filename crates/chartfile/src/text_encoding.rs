@@ -34,7 +34,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Text<'_> {
 /// The bytes of a file without its byte order mark. UTF-16, which the mark tells, is converted to UTF-8.
 pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> Cow<'_, [u8]> {
     match Encoding::for_bom(bytes) {
-        Some((UTF_8, length)) => Cow::Borrowed(&bytes[length..]),
+        Some((encoding, length)) if encoding == UTF_8 => Cow::Borrowed(&bytes[length..]),
         Some((encoding, length)) => {
             let text = encoding.decode_without_bom_handling(&bytes[length..]).0;
             Cow::Owned(text.into_owned().into_bytes())

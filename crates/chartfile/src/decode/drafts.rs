@@ -1,10 +1,8 @@
 //! Builds chart drafts from decoded charts.
 
-use chart_index_domain::{ChartDraft, DistinctCharts, FileAliases, PublicSource, SourceKind, SourceRef};
-use rox::RoxChart;
-use rox::formats::RomanisedNames;
+use chart_index_domain::{ChartDraft, FileAliases, PublicSource, SourceKind, SourceRef};
 
-use crate::metadata::chart_metadata;
+use crate::game_chart::GameChart;
 use crate::{IsStored, Refusal, RefusedChart, rox_file};
 
 /// The charts of one file, indexable or not.
@@ -17,15 +15,12 @@ pub struct DecodedFile {
     pub refused: Vec<RefusedChart>,
 }
 
-/// The draft of a decoded chart.
-pub(super) fn draft(
-    chart: RoxChart,
-    names: &RomanisedNames,
-    is_stored: IsStored<'_>,
-) -> Result<ChartDraft, Refusal> {
-    let encoded = rox_file::encode(chart, is_stored)?;
-    let metadata = &encoded.metadata;
-    let declared_source = metadata
+/// The draft of a chart.
+pub(super) fn draft(chart: GameChart, is_stored: IsStored<'_>) -> Result<ChartDraft, Refusal> {
+    let metadata = chart.metadata();
+    let encoded = rox_file::encode(chart.chart, is_stored)?;
+    let declared_source = encoded
+        .metadata
         .chartset_id
         .and_then(SourceRef::from_number)
         .map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference });
@@ -34,10 +29,10 @@ pub(super) fn draft(
         numbers: encoded.numbers,
         variant: encoded.variant,
         analysis: encoded.analysis,
-        metadata: chart_metadata(metadata, names),
+        metadata,
         declared_source,
         // Unpublished charts have 0 or a negative number, which the decoder converts to a very large one.
-        alpha_beatmap_id: metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
+        alpha_beatmap_id: encoded.metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
         rox: encoded.rox,
         preview: encoded.preview,
         aliases: FileAliases::new(Vec::new(), encoded.roll_variant.into_iter().collect()),
@@ -46,19 +41,4 @@ pub(super) fn draft(
 
 pub(super) fn single_chart(chart: ChartDraft) -> DecodedFile {
     DecodedFile { charts: vec![chart], refused: Vec::new() }
-}
-
-/// A file with several charts, of which some may be refused.
-pub(super) fn collect_charts(
-    charts: impl Iterator<Item = Result<ChartDraft, RefusedChart>>,
-) -> Result<DecodedFile, Refusal> {
-    let (mut distinct, mut refused) = (DistinctCharts::default(), Vec::new());
-    for chart in charts {
-        match chart {
-            Ok(chart) => distinct.add(chart),
-            Err(reason) => refused.push(reason),
-        }
-    }
-    let charts = distinct.into_charts();
-    if charts.is_empty() { Err(Refusal::NoChart { refused }) } else { Ok(DecodedFile { charts, refused }) }
 }

@@ -3,19 +3,20 @@
 mod drafts;
 mod osu;
 mod qua;
-mod simfile;
 mod work_limits;
 
 use std::path::Path;
 
-use chart_index_domain::FileMd5;
+use chart_index_domain::{DistinctCharts, FileMd5};
 use md5::{Digest, Md5};
 use rox::formats::romanised_names_from_bytes;
 
 pub use drafts::DecodedFile;
 
 use self::drafts::{draft, single_chart};
+use crate::game_chart::GameChart;
 use crate::panic_guard::catch_panic;
+use crate::simfile;
 use crate::text_encoding::{self, Text};
 use crate::{ChartFormat, IsStored, Refusal};
 
@@ -42,7 +43,10 @@ pub fn decode_skipping_stored_rox(
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
     }
-    let mut file = decode_bytes(format, bytes, is_stored)?;
+    let mut file = match format {
+        ChartFormat::Osu | ChartFormat::Qua => decode_bytes(format, bytes, is_stored)?,
+        ChartFormat::Sm | ChartFormat::Ssc => catch_panic(|| decode_simfile(format, bytes, is_stored))?,
+    };
     if matches!(format, ChartFormat::Osu | ChartFormat::Qua) {
         let md5 = FileMd5::from_bytes(Md5::digest(bytes).into());
         for chart in &mut file.charts {
@@ -82,9 +86,27 @@ fn decode_text(format: ChartFormat, text: &str, is_stored: IsStored<'_>) -> Resu
         let names = romanised_names_from_bytes(Path::new(format.example_name()), text.as_bytes())
             .map_err(|error| Refusal::from_decoder(&error))?;
         match format {
-            ChartFormat::Osu => Ok(single_chart(draft(osu::decode(text, &names)?, &names, is_stored)?)),
-            ChartFormat::Qua => Ok(single_chart(draft(qua::decode(text)?, &names, is_stored)?)),
-            ChartFormat::Sm | ChartFormat::Ssc => simfile::decode(format, text, &names, is_stored),
+            ChartFormat::Osu => Ok(single_chart(draft(game(osu::decode(text, &names)?, names), is_stored)?)),
+            _ => Ok(single_chart(draft(game(qua::decode(text)?, names), is_stored)?)),
         }
     })
+}
+
+fn game(chart: rox::RoxChart, names: rox::formats::RomanisedNames) -> GameChart {
+    GameChart { chart, title_romanised: names.title, artist_romanised: names.artist }
+}
+
+/// The charts of a simfile, of which some may be refused.
+fn decode_simfile(
+    format: ChartFormat,
+    bytes: &[u8],
+    is_stored: IsStored<'_>,
+) -> Result<DecodedFile, Refusal> {
+    let mut charts = DistinctCharts::default();
+    let refused = simfile::read(format, bytes, |chart| {
+        charts.add(draft(chart, is_stored)?);
+        Ok(())
+    })?;
+    let charts = charts.into_charts();
+    if charts.is_empty() { Err(Refusal::NoChart { refused }) } else { Ok(DecodedFile { charts, refused }) }
 }

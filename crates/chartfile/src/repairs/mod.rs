@@ -30,15 +30,9 @@
 //! | long note without length | `.osu`, `.qua` | end not after the start | a tap | the games play it as one | required |
 
 mod chart;
-mod negative_timing;
 mod osu;
 mod qua;
-mod rows;
-mod simfile;
-mod stepf2_notes;
-mod tag_text;
 
 pub(crate) use chart::repair_chart;
 pub(crate) use osu::{clamp_columns, fill_empty_names};
 pub(crate) use qua::{RepairedText, remove_empty_end_times, repair_text as repair_qua_text};
-pub(crate) use simfile::repair_tags as repair_simfile_tags;

@@ -20,4 +20,5 @@ mod note_hash;
 mod preview;
 mod repairs;
 mod samples;
+mod simfiles;
 mod support;

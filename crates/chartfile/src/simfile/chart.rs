@@ -40,10 +40,9 @@ impl ChartReader<'_> {
         chart.timing_points = timeline.bpm_points().collect();
         shift(&mut chart, -microseconds(tags.offset_s)?);
         chart.metadata = self.metadata(tags)?;
-        let song = &self.song;
         Ok(GameChart {
-            title_romanised: self.romanised_title(),
-            artist_romanised: Some(self.text(song.artist_translit)),
+            title_romanised: Some(self.romanised_title()),
+            artist_romanised: Some(self.text(self.song.artist_translit)),
             chart,
         })
     }
@@ -67,12 +66,12 @@ impl ChartReader<'_> {
 
     /// The romanised title with the romanised subtitle, each the other one if there is none (Song.cpp,
     /// `GetTranslitFullTitle`).
-    fn romanised_title(&self) -> Option<String> {
+    fn romanised_title(&self) -> String {
         let song = &self.song;
         let or = |romanised: String, name| if romanised.is_empty() { self.text(name) } else { romanised };
         let title = or(self.text(song.title_translit), song.title);
         let subtitle = or(self.text(song.subtitle_translit), song.subtitle);
-        Some(format!("{title} {subtitle}"))
+        format!("{title} {subtitle}")
     }
 
     fn metadata(&self, tags: &ChartTags<'_>) -> Result<Metadata, Refusal> {

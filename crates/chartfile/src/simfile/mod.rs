@@ -1,6 +1,6 @@
-//! Reads `.sm` and `.ssc` files as `StepMania` 5 plays them: the charts of one song of the second game.
+//! Reads `.sm` and `.ssc` files as StepMania 5 plays them: the charts of one song of the second game.
 //!
-//! Each rule names its place in the source of ITGmania, commit 5d4f9dcb, whose rules are those of `StepMania` 5
+//! Each rule names its place in the source of ITGmania, commit 5d4f9dcb, whose rules are those of StepMania 5
 //! (commit d55acb1). As there, files are read as bytes.
 
 mod chart;

@@ -34,7 +34,11 @@ pub(super) struct Parameter<'a> {
 impl<'a> Parameter<'a> {
     /// The text without comments and escapes.
     pub(super) fn text(&self) -> Cow<'a, [u8]> {
-        if self.has_comments || self.has_escapes { Cow::Owned(unescaped(self.raw)) } else { Cow::Borrowed(self.raw) }
+        if self.has_comments || self.has_escapes {
+            Cow::Owned(unescaped(self.raw))
+        } else {
+            Cow::Borrowed(self.raw)
+        }
     }
 
     /// The text without escapes, with comments if it has no escapes.
@@ -92,7 +96,10 @@ impl<'a> Tags<'a> {
         let mut parameter = Parameter::default();
         let mut at = start;
         loop {
-            at += bytes[at..].iter().position(|&byte| IS_SPECIAL[usize::from(byte)]).unwrap_or(bytes.len() - at);
+            at += bytes[at..]
+                .iter()
+                .position(|&byte| IS_SPECIAL[usize::from(byte)])
+                .unwrap_or(bytes.len() - at);
             match bytes.get(at) {
                 Some(b'/') if bytes.get(at + 1) == Some(&b'/') => {
                     parameter.has_comments = true;

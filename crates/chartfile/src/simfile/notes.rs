@@ -44,7 +44,7 @@ pub(super) struct RowNote {
 /// There are more notes or measures than a chart may have, or notes with unknown attributes.
 pub(super) fn read_notes(measures: &[u8], columns: u8, is_trimmed: bool) -> Result<Vec<RowNote>, Refusal> {
     let has_attributes = stepf2::has_attributes(measures);
-    let mut notes = Notes { notes: Vec::new(), last: vec![None; columns.into()], has_attributes };
+    let mut notes = Notes { all: Vec::new(), last: vec![None; columns.into()], has_attributes };
     let mut lines: Vec<&[u8]> = Vec::new();
     let (mut measure, mut rest, mut is_start) = (0, measures, is_trimmed);
     while !rest.is_empty() {
@@ -65,7 +65,7 @@ pub(super) fn read_notes(measures: &[u8], columns: u8, is_trimmed: bool) -> Resu
         Kind::Tap => true,
         Kind::Unplayed | Kind::Gone => false,
     };
-    Ok(notes.notes.into_iter().filter(is_left).collect())
+    Ok(notes.all.into_iter().filter(is_left).collect())
 }
 
 /// Reads the lines with cells up to the next comma, without comments. Returns whether there is nothing at all
@@ -112,7 +112,7 @@ fn trim(mut line: &[u8]) -> &[u8] {
 }
 
 struct Notes {
-    notes: Vec<RowNote>,
+    all: Vec<RowNote>,
     /// The place of the last note of each column.
     last: Vec<Option<usize>>,
     has_attributes: bool,
@@ -151,18 +151,18 @@ impl Notes {
     /// Sets the note of a cell. Of two lines on one row the later note counts.
     fn set(&mut self, row: i32, column: usize, kind: Kind) -> Result<(), Refusal> {
         self.clear(row, column);
-        if self.notes.len() == 2 * MAX_NOTES {
+        if self.all.len() == 2 * MAX_NOTES {
             return Err(Refusal::LimitExceeded { what: "notes" });
         }
-        let previous = self.last[column].replace(self.notes.len());
+        let previous = self.last[column].replace(self.all.len());
         let column = u8::try_from(column).unwrap_or(u8::MAX);
-        self.notes.push(RowNote { row, column, kind, end_row: None, previous });
+        self.all.push(RowNote { row, column, kind, end_row: None, previous });
         Ok(())
     }
 
     /// Removes the note of a cell.
     fn clear(&mut self, row: i32, column: usize) {
-        if let Some(note) = self.last[column].map(|last| &mut self.notes[last])
+        if let Some(note) = self.last[column].map(|last| &mut self.all[last])
             && note.row == row
         {
             note.kind = Kind::Gone;
@@ -172,12 +172,12 @@ impl Notes {
 
     /// Ends the long note that is held: the note before in the column, if it is one without an end.
     fn end_long_note(&mut self, row: i32, column: usize) {
-        let mut before = self.last[column].map(|last| &mut self.notes[last]);
+        let mut before = self.last[column].map(|last| &mut self.all[last]);
         if let Some(note) = &before
             && note.row == row
         {
             let previous = note.previous;
-            before = previous.map(|previous| &mut self.notes[previous]);
+            before = previous.map(|previous| &mut self.all[previous]);
         }
         if let Some(note) = before
             && matches!(note.kind, Kind::LongNote | Kind::Roll)

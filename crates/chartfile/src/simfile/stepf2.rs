@@ -1,5 +1,5 @@
 //! Notes with attributes, as `StepF2` and games derived from it write them: the one exception to the rules of
-//! `StepMania` 5, which plays other notes there.
+//! StepMania 5, which plays other notes there.
 //!
 //! The StepMania wiki describes the format, page "Note Types", section "`StepF2` Notes"
 //! (<https://github.com/stepmania/stepmania/wiki/Note-Types#stepf2-notes>). In a chart with such a cell, a cell
@@ -37,7 +37,9 @@ pub(super) fn read_cell(row: &[u8]) -> Result<(u8, usize), Refusal> {
         _ if note.len() != 1 => None,
         // The flag of a long note's tail has no effect: that of its head decides whether it is judged.
         (tail_or_empty @ Some(b'0' | b'3'), b"0" | b"1") => tail_or_empty,
-        (Some(b'1' | b'2' | b'4' | b'M' | b'L' | b'F' | b'X' | b'Y' | b'Z' | b'x' | b'y' | b'z'), b"1") => Some(b'F'),
+        (Some(b'1' | b'2' | b'4' | b'M' | b'L' | b'F' | b'X' | b'Y' | b'Z' | b'x' | b'y' | b'z'), b"1") => {
+            Some(b'F')
+        }
         (note @ Some(b'1' | b'2' | b'4' | b'M' | b'L' | b'F'), b"0") => note,
         _ => None,
     };

@@ -39,7 +39,12 @@ pub(super) fn add_delays(timing: &mut Timing, text: &[u8]) -> Result<(), Refusal
 }
 
 /// Adds what a tag of an `.ssc` file lists. Other tags change nothing.
-pub(super) fn add_ssc_tag(timing: &mut Timing, name: &[u8], text: &[u8], version: f32) -> Result<(), Refusal> {
+pub(super) fn add_ssc_tag(
+    timing: &mut Timing,
+    name: &[u8],
+    text: &[u8],
+    version: f32,
+) -> Result<(), Refusal> {
     match name {
         b"BPMS" => add_ssc_bpms(timing, text),
         b"STOPS" => add_ssc_stops(timing, text),

@@ -123,7 +123,11 @@ fn apply(anchor: &mut Anchor, event: Event) {
 /// The time is beyond a century.
 #[expect(clippy::cast_possible_truncation, reason = "the value is within the limits")]
 pub(super) fn microseconds(seconds: f64) -> Result<i64, Refusal> {
-    if seconds.abs() <= MAX_SECONDS { Ok((seconds * 1e6).round() as i64) } else { Err(Refusal::TimeOutOfRange) }
+    if seconds.abs() <= MAX_SECONDS {
+        Ok((seconds * 1e6).round() as i64)
+    } else {
+        Err(Refusal::TimeOutOfRange)
+    }
 }
 
 /// The events of a timing in their order, with their rows.

@@ -21,10 +21,10 @@ const DEFAULT_BPM: f32 = 60.0;
 const MAX_INSERTED: usize = 10_000;
 
 /// The row of a beat (`BeatToNoteRow` in NoteTypes.h).
-#[expect(clippy::cast_possible_truncation, reason = "the value is within the limits")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, beyond the last row")]
 pub(super) fn row_of(beat: f32) -> i32 {
-    let row = (beat * ROWS_PER_BEAT).round_ties_even();
-    row.clamp(-(MAX_ROW as f32), MAX_ROW as f32) as i32
+    let row = (beat * ROWS_PER_BEAT).round_ties_even() as i32;
+    row.clamp(-MAX_ROW, MAX_ROW)
 }
 
 /// The beat of a row (`NoteRowToBeat` in NoteTypes.h).
@@ -165,8 +165,8 @@ impl Timing {
     /// Whether notes on a row are judged (`TimingData::IsWarpAtRow` and `IsFakeAtRow`): not within the last
     /// warp before it, unless the row has a stop or delay, and not among fake notes.
     pub(super) fn is_judged(&self, row: i32) -> bool {
-        let has_pause = || on_row(&self.stops, row).or(on_row(&self.delays, row)).is_some();
-        !(is_within(&self.warps, row) && !has_pause()) && !is_within(&self.fakes, row)
+        let has_pause = || has_row(&self.stops, row) || has_row(&self.delays, row);
+        (!is_within(&self.warps, row) || has_pause()) && !is_within(&self.fakes, row)
     }
 }
 
@@ -184,8 +184,8 @@ fn settle<T: Value>(changes: &mut Vec<Change<T>>) {
     changes.retain(|change| change.value.is_notable());
 }
 
-fn on_row<T: Copy>(changes: &[Change<T>], row: i32) -> Option<T> {
-    changes.binary_search_by_key(&row, |change| change.row).ok().map(|index| changes[index].value)
+fn has_row<T>(changes: &[Change<T>], row: i32) -> bool {
+    changes.binary_search_by_key(&row, |change| change.row).is_ok()
 }
 
 /// Whether the last change at or before a row reaches beyond it.
@@ -232,10 +232,13 @@ mod tests {
             (&[(48, 0.5), (48, 0.500_000_5)], &[(48, 0.5)]),
             (&[(48, 0.0), (48, 0.5)], &[(48, 0.5)]),
         ] {
-            let mut changes: Vec<Change<Number>> =
-                entries.iter().map(|&(row, value): &(i32, f32)| Change { row, value: value.into() }).collect();
+            let mut changes: Vec<Change<Number>> = entries
+                .iter()
+                .map(|&(row, value): &(i32, f32)| Change { row, value: value.into() })
+                .collect();
             settle(&mut changes);
-            let found: Vec<(i32, f32)> = changes.iter().map(|change| (change.row, change.value.single)).collect();
+            let found: Vec<(i32, f32)> =
+                changes.iter().map(|change| (change.row, change.value.single)).collect();
             assert_eq!(found, expected, "{entries:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! `.sm` and `.ssc` files as `StepMania` 5 plays them: what the cases in `tests/cases/simfiles` leave open.
+//! `.sm` and `.ssc` files as StepMania 5 plays them: what the cases in `tests/cases/simfiles` leave open.
 
 use chart_index_chartfile::{ChartFormat, DecodedFile, decode};
 use chart_index_domain::ChartDraft;
@@ -144,7 +144,9 @@ fn charts_with_any_own_timing_have_all_of_their_own() {
     ] {
         assert_same(&ssc(song, own, MEASURE), &ssc("#BPMS:0=60;", "", MEASURE));
     }
-    for nothing in ["#BPMS:;", "#OFFSET:3;", "#SCROLLS:-1=1;", "#LABELS:0;", "#ATTACKS:0=1;", "#VERSION:0.83;"] {
+    for nothing in
+        ["#BPMS:;", "#OFFSET:3;", "#SCROLLS:-1=1;", "#LABELS:0;", "#ATTACKS:0=1;", "#VERSION:0.83;"]
+    {
         assert_same(&ssc(song, nothing, MEASURE), &ssc(song, "", MEASURE));
     }
     // Before version 0.7 charts have no timing.

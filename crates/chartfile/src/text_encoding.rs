@@ -55,7 +55,7 @@ impl TextDecoder {
     }
 
     /// A text of the file. Invalid bytes become replacement characters.
-    pub(crate) fn text<'a>(self, raw: &'a [u8]) -> Cow<'a, str> {
+    pub(crate) fn text(self, raw: &[u8]) -> Cow<'_, str> {
         self.0.decode_without_bom_handling(raw).0
     }
 }

@@ -32,7 +32,7 @@ impl ChartReader<'_> {
         let timeline = if tags.timing.is_empty() {
             self.timeline.as_ref().map_err(Clone::clone)?
         } else {
-            own = Timeline::new(tags.timing.clone())?;
+            own = Timeline::new(tags.timing.copied()?)?;
             &own
         };
         let mut chart = RoxChart::new(keys);

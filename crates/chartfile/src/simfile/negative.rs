@@ -144,12 +144,14 @@ impl Converter<'_> {
         self.end_warp(beat)
     }
 
-    /// Ends the warp. A BPM that changed within it holds from its start; that of an endless warp never does.
+    /// Ends the warp. A BPM that changed within it holds from its start; that of an endless warp never does,
+    /// unless there is no other.
     fn end_warp(&mut self, end: f32) -> Result<(), Refusal> {
         self.add_warp(end);
+        let holds = !self.is_warping_bpm() || self.timing.bpms.is_empty();
         match self.warp.take() {
             #[expect(clippy::float_cmp, reason = "as the game compares")]
-            Some(warp) if warp.bpm_before != self.bpm.single && !self.is_warping_bpm() => {
+            Some(warp) if holds && warp.bpm_before != self.bpm.single => {
                 self.timing.add_bpm(row_of(warp.beat), self.bpm)
             }
             _ => Ok(()),

@@ -39,7 +39,8 @@ fn length(text: &[u8]) -> Result<usize, Refusal> {
     let start = sign(0);
     let whole = digits(start);
     let mut end = start + whole;
-    if whole == 1 && text[start] == b'0' && matches!(text.get(end), Some(b'x' | b'X')) {
+    let is_hexadecimal = |text: &[u8]| matches!(text, [b'0', b'x' | b'X', b'.', digit, ..] | [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit());
+    if is_hexadecimal(&text[start..]) {
         return Err(Refusal::undecodable("hexadecimal number"));
     }
     let mut count = whole;
@@ -85,6 +86,7 @@ mod tests {
             ("nan", 0.0),
             ("1e39", 0.0),
             ("\u{e9}", 0.0),
+            ("0x", 0.0),
         ] {
             let number = Number::read(text.as_bytes()).unwrap();
             assert_eq!(number, Number { single: expected as f32, double: expected }, "{text:?}");

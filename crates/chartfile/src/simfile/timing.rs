@@ -105,6 +105,9 @@ impl Timing {
 
     /// Adds a BPM (`TimingData::AddSegment`): one that changes nothing is left out, and one that makes the next
     /// redundant replaces it.
+    ///
+    /// # Errors
+    /// Too many BPMs are before others that were read first.
     pub(super) fn add_bpm(&mut self, row: i32, bpm: Number) -> Result<(), Refusal> {
         let new = Bpm { row, bpm };
         let end = self.bpms.partition_point(|bpm| bpm.row <= row);
@@ -143,10 +146,26 @@ impl Timing {
         Ok(())
     }
 
+    /// The timing of a chart, which the game copies change by change (`TimingData::Copy`).
+    ///
+    /// # Errors
+    /// See [`add_bpm`](Self::add_bpm).
+    pub(super) fn copied(&self) -> Result<Self, Refusal> {
+        let mut copy = Self { bpms: Vec::new(), ..self.clone() };
+        for bpm in &self.bpms {
+            copy.add_bpm(bpm.row, bpm.bpm)?;
+        }
+        settle(&mut copy.warps);
+        settle(&mut copy.fakes);
+        copy.warps.retain(|warp| warp.value > 0);
+        copy.fakes.retain(|fake| fake.value > 0);
+        Ok(copy)
+    }
+
     /// Completes the timing (`TimingData::TidyUpData`): sorts its changes, and begins with a BPM.
     ///
     /// # Errors
-    /// The BPMs are in an order in which the game misreads them.
+    /// The BPMs are in an order in which the game misreads them, or let time run backwards.
     pub(super) fn complete(mut self) -> Result<Self, Refusal> {
         if self.bpms.is_empty() {
             self.bpms.push(Bpm { row: 0, bpm: DEFAULT_BPM.into() });
@@ -154,6 +173,9 @@ impl Timing {
         self.bpms[0].row = 0;
         if !self.bpms.is_sorted_by(|before, after| before.row < after.row) {
             return Err(Refusal::undecodable("BPMs out of order"));
+        }
+        if self.bpms.iter().any(|bpm| bpm.bpm.single < 0.0) {
+            return Err(Refusal::undecodable("negative BPM without a warp"));
         }
         settle(&mut self.stops);
         settle(&mut self.delays);
@@ -170,9 +192,12 @@ impl Timing {
     }
 }
 
-/// Sorts changes by row. The last of a row counts; one that does nothing removes the one before it
-/// (`TimingData::AddSegment`).
+/// Sorts changes by row. The last of a row counts; one that does nothing removes the one before it, and is
+/// itself left out unless it is the very first (`TimingData::AddSegment`): as the last warp before a row it
+/// decides that the row is in none.
 fn settle<T: Value>(changes: &mut Vec<Change<T>>) {
+    let first = changes.first().map(|first| first.row);
+    let first = first.filter(|&row| changes[1..].iter().all(|change| change.row != row));
     changes.sort_by_key(|change| change.row);
     changes.dedup_by(|new, old| {
         let is_one_row = new.row == old.row;
@@ -181,7 +206,7 @@ fn settle<T: Value>(changes: &mut Vec<Change<T>>) {
         }
         is_one_row
     });
-    changes.retain(|change| change.value.is_notable());
+    changes.retain(|change| change.value.is_notable() || Some(change.row) == first);
 }
 
 fn has_row<T>(changes: &[Change<T>], row: i32) -> bool {
@@ -231,6 +256,8 @@ mod tests {
             (&[(48, 0.5), (48, 0.0)], &[]),
             (&[(48, 0.5), (48, 0.500_000_5)], &[(48, 0.5)]),
             (&[(48, 0.0), (48, 0.5)], &[(48, 0.5)]),
+            (&[(48, 0.0), (96, 0.5), (144, 0.0)], &[(48, 0.0), (96, 0.5)]),
+            (&[(48, 0.0), (96, 0.5), (48, 0.0)], &[(96, 0.5)]),
         ] {
             let mut changes: Vec<Change<Number>> = entries
                 .iter()

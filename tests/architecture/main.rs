@@ -14,7 +14,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("cli", &[]),
     ("instrumentation", &[]),
     ("permits", &[]),
-    ("chartfile", &["domain"]),
+    ("rox", &[]),
+    ("chartfile", &["domain", "rox"]),
     ("objects", &["instrumentation"]),
     ("store", &["cli", "domain", "instrumentation", "objects", "permits"]),
     ("search", &["cli", "domain", "instrumentation"]),
@@ -81,7 +82,9 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     // It writes files of exports.
     ("parquet", &["indexer"]),
     ("rusqlite", &["indexer"]),
-    ("rhythm-open-exchange", &["chartfile"]),
+    // The model of charts. `chartfile` uses its parsers until it reads all formats itself.
+    ("rhythm-open-exchange", &["rox", "chartfile"]),
+    ("rkyv", &["rox"]),
     ("rosu-pp", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool", &["store"]),

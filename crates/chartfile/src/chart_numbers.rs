@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chart_index_domain::{ChartNumbers, round_to_thousandths};
-use rox::{RoxChart, TimingPoint};
+use chart_index_rox::{RoxChart, TimingPoint};
 
 use crate::note_hash::CanonicalNotes;
 

@@ -1,7 +1,7 @@
 //! What the readers of all formats give: charts as their games play them.
 
 use chart_index_domain::ChartMetadata;
-use rox::RoxChart;
+use chart_index_rox::RoxChart;
 
 /// A chart as its game plays it.
 #[derive(Debug, Clone)]

@@ -23,7 +23,7 @@
 //! `golden/note_hash_v1.json` in this crate has test vectors for other implementations.
 
 use chart_index_domain::{ChartAnalysis, KeyCount, NoteHash, Rows, Variant};
-use rox::{NoteType, RoxChart};
+use chart_index_rox::{Note, NoteType, RoxChart};
 
 use crate::Refusal;
 
@@ -101,7 +101,7 @@ impl CanonicalNotes {
     /// # Errors
     /// See [`new`](Self::new).
     pub(crate) fn starts_with_rolls(chart: &RoxChart) -> Option<Result<Self, Refusal>> {
-        let is_roll = |note: &rox::Note| matches!(note.note_type, NoteType::Burst { .. });
+        let is_roll = |note: &Note| matches!(note.note_type, NoteType::Burst { .. });
         chart.notes.iter().any(is_roll).then(|| {
             let starts = chart.notes.iter().filter(|note| note.note_type != NoteType::Mine);
             let taps =

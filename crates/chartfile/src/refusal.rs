@@ -1,7 +1,9 @@
 //! The reasons why a file, or one chart of it, is not indexed.
 
+use std::error::Error as _;
+
 use chart_index_domain::InvalidKeyCount;
-use rox::RoxError;
+use chart_index_rox::{InvalidChart, RoxError};
 
 use crate::metadata::excerpt;
 
@@ -129,16 +131,28 @@ pub struct RefusedChart {
 }
 
 impl Refusal {
-    pub(crate) fn from_decoder(error: &RoxError) -> Self {
+    pub(crate) fn from_decoder(error: &InvalidChart) -> Self {
         match error {
-            RoxError::OverlappingNotes { column, time_us } => {
+            InvalidChart::OverlappingNotes { column, time_us } => {
                 Self::NoteInsideLongNote { column: *column, time_ms: time_us.div_euclid(1000) }
             }
-            RoxError::InvalidColumn { column, key_count } => {
+            InvalidChart::InvalidColumn { column, key_count } => {
                 Self::Column { column: *column, keys: *key_count }
             }
-            RoxError::NoBpmTimingPoint => Self::NoBpm,
+            InvalidChart::NoBpmTimingPoint => Self::NoBpm,
             other => Self::undecodable(&other.to_string()),
+        }
+    }
+
+    pub(crate) fn from_rox(error: &RoxError) -> Self {
+        match error {
+            RoxError::Invalid(error) => Self::from_decoder(error),
+            RoxError::LimitExceeded { what, .. } => Self::LimitExceeded { what },
+            RoxError::TimeOutOfRange => Self::TimeOutOfRange,
+            other => Self::undecodable(&match other.source() {
+                Some(cause) => format!("{other}: {cause}"),
+                None => other.to_string(),
+            }),
         }
     }
 
@@ -162,4 +176,28 @@ fn reasons(refused: &[RefusedChart]) -> String {
         parts.push(format!("and {} more", refused.len() - SHOWN));
     }
     parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn refusals_of_rox_files_have_their_causes() {
+        let inner = InvalidChart::OverlappingNotes { column: 2, time_us: -1 };
+        for (error, expected) in [
+            (RoxError::Invalid(inner), "note inside a long note in column 2 (from 0) at -1 ms"),
+            (RoxError::LimitExceeded { what: "tags", limit: 1 }, "decoding limit exceeded: tags"),
+            (RoxError::TimeOutOfRange, "time out of range"),
+            (RoxError::NotRox, "cannot be decoded: not a ROX file"),
+            (
+                RoxError::Decompress(io::Error::other("it is damaged")),
+                "cannot be decoded: decompress the ROX file: it is damaged",
+            ),
+        ] {
+            assert_eq!(Refusal::from_rox(&error).to_string(), expected);
+        }
+    }
 }

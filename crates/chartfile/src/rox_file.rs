@@ -1,9 +1,8 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
 use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, NoteHash, Variant};
-use rox::codec::{Decoder, Encoder};
-use rox::formats::RoxNativeCodec;
-use rox::{Metadata, RoxChart};
+pub(crate) use chart_index_rox::MAX_NOTES;
+use chart_index_rox::{MAX_TIMING_POINTS, Metadata, RoxChart};
 
 use crate::Refusal;
 use crate::chart_numbers::chart_numbers;
@@ -11,13 +10,6 @@ use crate::note_hash::CanonicalNotes;
 use crate::panic_guard::catch_panic;
 use crate::preview::chart_preview;
 use crate::repairs;
-
-/// The maximum number of notes of a chart: ten times the longest one known.
-pub(crate) const MAX_NOTES: usize = 500_000;
-
-/// The maximum number of timing points of a chart. Charts that animate their scrolling have several tens of
-/// thousands.
-pub(crate) const MAX_TIMING_POINTS: usize = 500_000;
 
 /// Reports whether the ROX file of a note hash is already stored, in which case it is not encoded again.
 pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
@@ -59,7 +51,7 @@ pub struct RoxContent {
 /// For a ROX file from [`decode`](crate::decode) they equal those that it returned.
 pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
     catch_panic(|| {
-        let chart = RoxNativeCodec::decode(bytes).map_err(|error| Refusal::from_decoder(&error))?;
+        let chart = chart_index_rox::read(bytes).map_err(|error| Refusal::from_rox(&error))?;
         let notes = CanonicalNotes::from_chart(&chart)?;
         let (numbers, preview) = (chart_numbers(&chart, &notes), chart_preview(&chart, &notes)?);
         let (variant, analysis) = (notes.variant(), notes.analysis());
@@ -91,7 +83,7 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
         chart.validate().map_err(|error| Refusal::from_decoder(&error))?;
     }
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
-    let new = if is_stored(&hash) { None } else { Some(encode_verified(&chart, hash, numbers)?) };
+    let new = if is_stored(&hash) { None } else { Some(encode_verified(&mut chart, hash, numbers)?) };
     let (rox, content) = new.unzip();
     let (analysis, preview) = content.map(|content| (content.analysis, content.preview)).unzip();
     let (variant, metadata) = (notes.variant(), chart.metadata);
@@ -100,11 +92,11 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
 
 /// The ROX file, and what it contains.
 fn encode_verified(
-    chart: &RoxChart,
+    chart: &mut RoxChart,
     hash: NoteHash,
     numbers: ChartNumbers,
 ) -> Result<(Vec<u8>, RoxContent), Refusal> {
-    let rox = RoxNativeCodec::encode(chart).map_err(|error| Refusal::from_decoder(&error))?;
+    let rox = chart_index_rox::write(chart).map_err(|error| Refusal::from_rox(&error))?;
     let content = inspect_rox(&rox)?;
     if (content.hash, content.numbers) == (hash, numbers) {
         Ok((rox, content))

@@ -9,7 +9,7 @@
 mod timing;
 
 use chart_index_domain::{ChartPreview, DensityCurve};
-use rox::RoxChart;
+use chart_index_rox::RoxChart;
 use serde::Serialize;
 
 use self::timing::{BpmPoint, ScrollPoint, Timeline};

@@ -1,7 +1,7 @@
 //! One chart of a simfile: its notes with their times, and its metadata.
 
 use chart_index_domain::clean;
-use rox::{Metadata, Note, RoxChart};
+use chart_index_rox::{Metadata, Note, RoxChart};
 
 use super::notes::{Kind, RowNote, read_notes};
 use super::number::Number;
@@ -123,7 +123,7 @@ fn shift(chart: &mut RoxChart, shift_us: i64) {
         note.time_us += shift_us;
     }
     for point in &mut chart.timing_points {
-        if let rox::TimingPoint::Bpm { time_us, .. } = point {
+        if let chart_index_rox::TimingPoint::Bpm { time_us, .. } = point {
             *time_us += shift_us;
         }
     }

@@ -4,7 +4,7 @@
 //! TimingData.cpp). Times are computed in double precision from row 0, without the offset of the song
 //! (docs/formats/note-hash.md, "Simfiles").
 
-use rox::TimingPoint;
+use chart_index_rox::TimingPoint;
 
 use super::number::Number;
 use super::timing::{Bpm, Timing, beat_of, row_of};

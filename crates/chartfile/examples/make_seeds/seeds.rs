@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 
+use chart_index_rox::{Hitsound, Note, RoxChart, TimingPoint, write};
 use encoding_rs::{EUC_KR, SHIFT_JIS};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -26,7 +27,8 @@ pub(crate) fn files() -> io::Result<Vec<(String, Vec<u8>)>> {
         (format!("parse_to_hash/{name}"), [&[format][..], &content].concat())
     });
     let archives = archives()?.into_iter().map(|(name, content)| (format!("archive/{name}"), content));
-    Ok(charts.chain(archives).collect())
+    let rox = rox_archives()?.into_iter().map(|(name, content)| (format!("rox/{name}"), content));
+    Ok(charts.chain(archives).chain(rox).collect())
 }
 
 fn sm(timing: &str, charts: &[(&str, &str)]) -> String {
@@ -109,6 +111,24 @@ fn archives() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
         ("behind_other_bytes", behind_other_bytes),
         ("link", link()?),
     ])
+}
+
+/// Archives of ROX files.
+fn rox_archives() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
+    let mut chart = RoxChart::new(4);
+    chart.metadata.title = "a title that is not inline".into();
+    chart.metadata.source = Some("a".into());
+    chart.metadata.tags = vec!["a".into(), "a tag that is not inline".into()];
+    chart.timing_points = vec![TimingPoint::bpm(0, 180.0), TimingPoint::sv(1_000_000, 1.5)];
+    chart.notes = vec![Note::tap(0, 0), Note::hold(0, 500_000, 2), Note::mine(0, 3), Note::burst(1, 1, 3)];
+    chart.hitsounds = vec![Hitsound::with_volume("a", 70)];
+    [("empty", RoxChart::new(7)), ("full", chart)]
+        .into_iter()
+        .map(|(name, mut chart)| {
+            let file = write(&mut chart).map_err(io::Error::other)?;
+            Ok((name, zstd::decode_all(&file[4..])?))
+        })
+        .collect()
 }
 
 fn archive(method: CompressionMethod, files: &[(&str, &str)]) -> io::Result<Vec<u8>> {

@@ -35,6 +35,9 @@ fn every_seed_is_decoded() {
         if path.starts_with("parse_to_hash/") {
             let decoded = decode(FORMATS[usize::from(content[0])], &content[1..]);
             assert!(decoded.is_ok(), "{path}: {decoded:?}");
+        } else if path.starts_with("rox/") {
+            let frame = zstd::encode_all(&content[..], 3).expect("memory");
+            assert!(chart_index_rox::read(&[b"ROX\0", &frame[..]].concat()).is_ok(), "{path}");
         } else {
             assert!(read_chart_files(Cursor::new(content)).is_ok(), "{path}");
         }

@@ -30,17 +30,6 @@ impl ChartFormat {
             _ => None,
         }
     }
-
-    /// A file name with this format's extension, for functions of the decoder that choose a parser by file
-    /// name.
-    pub(crate) const fn example_name(self) -> &'static str {
-        match self {
-            Self::Osu => "chart.osu",
-            Self::Sm => "chart.sm",
-            Self::Ssc => "chart.ssc",
-            Self::Qua => "chart.qua",
-        }
-    }
 }
 
 /// Whether an operating system, rather than an author, created the file at `path`.

@@ -7,24 +7,26 @@
 //! - [`preview`] defines the preview;
 //! - [`CanonicalNotes::analysis`](note_hash::CanonicalNotes::analysis) computes rating and patterns.
 //!
-//! The parsers are those of the `rhythm-open-exchange` crate, called "the decoder" below. This crate repairs
-//! files that the games play and the decoder rejects (see `repairs`), limits the CPU time and memory that a
-//! hostile file can use, and gives a [`Refusal`] for every file or chart that is not indexed. It never panics
-//! and never writes to disk.
+//! Each format has a reader of its own, which follows its game (decision 0007) and gives a `GameChart`. What is
+//! derived from it, with the ROX file, is in `rox_file`. Every file or chart that is not indexed has a
+//! [`Refusal`]. The crate limits the CPU time and memory that a hostile file can use, never panics and never
+//! writes to disk.
 
 pub mod archive;
 mod chart_numbers;
 mod decode;
+mod dotnet;
 mod format;
 mod game_chart;
 mod metadata;
 pub mod note_hash;
+mod osu;
 mod panic_guard;
 mod patterns;
 pub mod preview;
+mod qua;
 mod rating;
 mod refusal;
-mod repairs;
 mod rox_file;
 mod simfile;
 mod text_encoding;

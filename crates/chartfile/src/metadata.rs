@@ -1,4 +1,4 @@
-//! The metadata of a chart as the decoder returns it, cleaned for storage and display.
+//! Texts of a chart file, for storage and display.
 
 use chart_index_domain::clean;
 

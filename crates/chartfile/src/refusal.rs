@@ -63,6 +63,18 @@ pub enum Refusal {
     /// The chart has no BPM.
     #[error("no BPM")]
     NoBpm,
+    /// The game refuses to play the chart.
+    #[error("not played by its game: {reason}")]
+    NotPlayed {
+        /// What its game refuses.
+        reason: &'static str,
+    },
+    /// The game plays the chart, but the file does not say with which notes.
+    #[error("notes not determined by the file: {what}")]
+    Indeterminate {
+        /// What the file leaves open.
+        what: &'static str,
+    },
     /// The decoder rejected the file or the chart.
     #[error("cannot be decoded: {reason}")]
     Undecodable {
@@ -131,7 +143,7 @@ pub struct RefusedChart {
 }
 
 impl Refusal {
-    pub(crate) fn from_decoder(error: &InvalidChart) -> Self {
+    pub(crate) fn from_invalid(error: &InvalidChart) -> Self {
         match error {
             InvalidChart::OverlappingNotes { column, time_us } => {
                 Self::NoteInsideLongNote { column: *column, time_ms: time_us.div_euclid(1000) }
@@ -146,7 +158,7 @@ impl Refusal {
 
     pub(crate) fn from_rox(error: &RoxError) -> Self {
         match error {
-            RoxError::Invalid(error) => Self::from_decoder(error),
+            RoxError::Invalid(error) => Self::from_invalid(error),
             RoxError::LimitExceeded { what, .. } => Self::LimitExceeded { what },
             RoxError::TimeOutOfRange => Self::TimeOutOfRange,
             other => Self::undecodable(&match other.source() {

@@ -2,14 +2,13 @@
 
 use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, NoteHash, Variant};
 pub(crate) use chart_index_rox::MAX_NOTES;
-use chart_index_rox::{MAX_TIMING_POINTS, Metadata, RoxChart};
+use chart_index_rox::{MAX_TIMING_POINTS, Metadata, NoteType, RoxChart, TimingPoint};
 
 use crate::Refusal;
 use crate::chart_numbers::chart_numbers;
 use crate::note_hash::CanonicalNotes;
 use crate::panic_guard::catch_panic;
 use crate::preview::chart_preview;
-use crate::repairs;
 
 /// Reports whether the ROX file of a note hash is already stored, in which case it is not encoded again.
 pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
@@ -61,9 +60,8 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
 
 /// Computes note hash, numbers, ROX file, analysis and preview of a chart without its mines and bursts.
 ///
-/// A chart that the decoder's own validation rejects is repaired first. The ROX file is decoded again before it
-/// is returned, so that the ROX file of every indexed chart gives the chart's own hash; neither is done if
-/// `is_stored` reports that the ROX file exists.
+/// The ROX file is read again before it is returned, so that the ROX file of every indexed chart gives the
+/// chart's own hash; neither is done if `is_stored` reports that the ROX file exists.
 pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<EncodedChart, Refusal> {
     if chart.notes.len() > MAX_NOTES {
         return Err(Refusal::LimitExceeded { what: "notes" });
@@ -74,20 +72,38 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
     let with_rolls = CanonicalNotes::starts_with_rolls(&chart).and_then(Result::ok);
     let roll_variant = with_rolls.and_then(|notes| notes.variant());
     chart.remove_unsupported_notes();
-    let needs_repair = chart.validate().is_err();
-    if needs_repair {
-        repairs::repair_chart(&mut chart);
-    }
+    put_in_order(&mut chart);
     let notes = CanonicalNotes::from_chart(&chart)?;
-    if needs_repair {
-        chart.validate().map_err(|error| Refusal::from_decoder(&error))?;
-    }
+    chart.validate().map_err(|error| Refusal::from_invalid(&error))?;
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
     let new = if is_stored(&hash) { None } else { Some(encode_verified(&mut chart, hash, numbers)?) };
     let (rox, content) = new.unzip();
     let (analysis, preview) = content.map(|content| (content.analysis, content.preview)).unzip();
     let (variant, metadata) = (notes.variant(), chart.metadata);
     Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, analysis, preview, metadata })
+}
+
+/// Puts a chart in the form of a valid ROX file (docs/formats/rox.md, "Valid charts"): notes and timing points
+/// in order, long notes without length as taps, and the first BPM, which also applies before its time, not
+/// after the first note.
+fn put_in_order(chart: &mut RoxChart) {
+    for note in &mut chart.notes {
+        if matches!(note.note_type, NoteType::Hold { duration_us } if duration_us <= 0) {
+            note.note_type = NoteType::Tap;
+        }
+    }
+    // The order of the note hash. With a sort by time alone, the order of the file would decide whether a tap
+    // on the head of a long note is refused.
+    chart.notes.sort_by_key(|note| (note.time_us, note.column, note.is_hold(), note.duration_us()));
+    chart.timing_points.sort_by_key(TimingPoint::time_us);
+    let first_note_us = chart.notes.first().map(|note| note.time_us);
+    let first_bpm = chart.timing_points.iter_mut().find(|point| point.is_bpm());
+    if let (Some(first_note_us), Some(TimingPoint::Bpm { time_us, .. })) = (first_note_us, first_bpm)
+        && *time_us > first_note_us
+    {
+        *time_us = first_note_us.saturating_sub(1);
+        chart.timing_points.sort_by_key(TimingPoint::time_us);
+    }
 }
 
 /// The ROX file, and what it contains.

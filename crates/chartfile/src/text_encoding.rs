@@ -9,28 +9,6 @@ use std::ffi::OsStr;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-pub(crate) enum Text<'a> {
-    /// UTF-8, possibly with invalid bytes replaced.
-    Utf8(Cow<'a, str>),
-    /// Decoded from another encoding, which may be a wrong guess.
-    Detected(String),
-}
-
-/// Decodes the bytes of a file. The text is at most three times as large.
-pub(crate) fn decode_text(bytes: &[u8]) -> Text<'_> {
-    if let Some((encoding, length)) = Encoding::for_bom(bytes)
-        && encoding != UTF_8
-    {
-        return Text::Detected(encoding.decode_without_bom_handling(&bytes[length..]).0.into_owned());
-    }
-    match str::from_utf8(bytes) {
-        Err(_) if !is_damaged_utf8(bytes) => {
-            Text::Detected(detect(bytes).decode_without_bom_handling(bytes).0.into_owned())
-        }
-        _ => Text::Utf8(String::from_utf8_lossy(bytes)),
-    }
-}
-
 /// The bytes of a file without its byte order mark. UTF-16, which the mark tells, is converted to UTF-8.
 pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> Cow<'_, [u8]> {
     match Encoding::for_bom(bytes) {
@@ -131,10 +109,8 @@ mod tests {
     use super::*;
 
     fn text(bytes: &[u8]) -> String {
-        match decode_text(bytes) {
-            Text::Utf8(text) => text.into_owned(),
-            Text::Detected(text) => text,
-        }
+        let bytes = without_byte_order_mark(bytes);
+        TextDecoder::detect(&bytes).text(&bytes).into_owned()
     }
 
     #[test]
@@ -156,13 +132,13 @@ mod tests {
         let big: Vec<u8> = "\u{feff}Title: 旋律".encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!((text(&little), text(&big)), (expected.to_owned(), expected.to_owned()));
         let utf_8 = "\u{feff}Title: 旋律";
-        assert_eq!(text(utf_8.as_bytes()), utf_8);
+        assert_eq!(text(utf_8.as_bytes()), expected);
     }
 
     #[test]
     fn damaged_utf_8_is_still_utf_8() {
-        for bytes in [&b"plain"[..], "\u{a9}\u{ae}".as_bytes(), "ｶﾀｶﾅ".as_bytes()] {
-            assert!(matches!(decode_text(bytes), Text::Utf8(Cow::Borrowed(_))), "{bytes:?}");
+        for expected in ["plain", "\u{a9}\u{ae}", "ｶﾀｶﾅ"] {
+            assert_eq!(text(expected.as_bytes()), expected);
         }
         let mut damaged = "旋律と夜明け".as_bytes().to_vec();
         damaged.truncate(damaged.len() - 1);

@@ -173,11 +173,20 @@ const WRITERS: [(ChartFormat, Writer, &[u8]); 3] = [
     (ChartFormat::Sm, SmEncoder::encode_to_string, &[4, 6]),
 ];
 
-/// The writer has 4 keys in every file.
+/// The writer has 4 keys in every file, and times with decimals, which the game cannot read.
 fn write_qua(chart: &RoxChart) -> RoxResult<String> {
-    let text = QuaEncoder::encode_to_string(chart)?;
+    let mut rounded = chart.clone();
+    for note in &mut rounded.notes {
+        let end_us = round_to_ms(note.end_time_us());
+        note.time_us = round_to_ms(note.time_us);
+        if note.is_hold() {
+            note.note_type = NoteType::Hold { duration_us: (end_us - note.time_us).max(1000) };
+        }
+    }
+    let text = QuaEncoder::encode_to_string(&rounded)?;
     assert!(text.contains("Mode: Keys4\n"), "{text}");
-    Ok(text.replace("Mode: Keys4\n", &format!("Mode: Keys{}\n", chart.key_count)))
+    let text = text.replace("Mode: Keys4\n", &format!("Mode: Keys{}\n", chart.key_count));
+    Ok(text.replace(".0\n", "\n"))
 }
 
 fn check_writers(charts: &[Chart]) {

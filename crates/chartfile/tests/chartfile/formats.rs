@@ -100,7 +100,7 @@ fn length_counts_and_average_density() {
     for (objects, notes, lns, length_ms, density_avg) in [
         (TAP, 1, 0, 0, "0"),
         ("64,192,1000,1,0,\n192,192,4000,1,0,", 2, 0, 3000, "0.667"),
-        ("64,192,1000,128,0,9000:0\n192,192,4000,1,0,", 2, 1, 8000, "0.25"),
+        ("64,192,1000,128,0,9000:0:0:0:0:\n192,192,4000,1,0,", 2, 1, 8000, "0.25"),
     ] {
         let numbers = numbers(beat, objects);
         assert_eq!((numbers.notes, numbers.lns, numbers.length_ms), (notes, lns, length_ms), "{objects}");
@@ -146,8 +146,8 @@ fn main_bpm_applies_for_the_longest_time() {
         // count.
         (format!("4000,{slow}\n4500,{fast}"), 5000, [100.0, 100.0, 200.0]),
         (format!("-90000,{fast}\n900,{slow}\n5000,{fast}\n90000,{fast}"), 5000, [100.0, 100.0, 200.0]),
-        // Of several points at the same time the last one applies.
-        (format!("0,{fast}\n0,{slow}"), 5000, [100.0, 100.0, 200.0]),
+        // Of several timing changes at the same time the first one applies.
+        (format!("0,{slow}\n0,{fast}"), 5000, [100.0, 100.0, 100.0]),
         // Points are sorted.
         (format!("4500,{fast}\n0,{slow}"), 5000, [100.0, 100.0, 200.0]),
     ] {
@@ -196,7 +196,7 @@ fn defective_qua_files_have_the_hash_of_the_plain_one() {
     for text in [
         qua("Mode: Keys4", "- Bpm: 120\n  Signature: 4", "- StartTime: 10\n  Lane: 2"),
         qua("Mode: Keys4", "- Signature: 3\n  Bpm: 120", "- StartTime: 10\n  Lane: 2\n  EndTime: 0"),
-        qua("Mode: Keys4", "- Bpm: 120\n  Signature: 7", "- StartTime: 10\n  Lane: 2\n  EndTime: 10"),
+        qua("Mode: Keys4", "- Bpm: 120\n  Signature: 7", "- StartTime: 10\n  Lane: 2\n  EndTime: -10"),
         qua("Mode: Keys4", "- Bpm: 120\n  Signature: Triple", "- StartTime: 10\n  Lane: 2"),
         qua("Mode: Keys4", "- StartTime: 5000\n  Bpm: 120", "- StartTime: 10\n  Lane: 2"),
         format!("\u{feff}{plain}"),
@@ -204,7 +204,7 @@ fn defective_qua_files_have_the_hash_of_the_plain_one() {
     ] {
         assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash, "{text}");
     }
-    for mode in ["\"Keys4\"", "Keys4 # four"] {
+    for mode in ["\"Keys4\"", "Keys4 # four", "keys4", "1"] {
         let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- StartTime: 10\n  Lane: 2");
         assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash);
     }
@@ -216,14 +216,22 @@ fn qua_modes_are_1_to_10_keys() {
         let text = qua(&format!("Mode: Keys{keys}"), "- Bpm: 120", &format!("- Lane: {keys}"));
         assert_eq!(only_chart(ChartFormat::Qua, &text).numbers.keys.get(), keys);
     }
-    for mode in ["Keys300", "Keys256", "Keys260", "Keys0", "Keys11", "Keys+5", "Keys05"] {
+    let unknown = [
+        "Keys300",
+        "Keys256",
+        "Keys260",
+        "Keys0",
+        "Keys11",
+        "Keys+5",
+        "Keys05",
+        "Keys",
+        "Keys99999999999",
+        "11",
+        "Other",
+    ];
+    for mode in unknown {
         let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- Lane: 1");
         assert_eq!(refusal(ChartFormat::Qua, &text), Refusal::UnknownMode { mode: mode.to_owned() });
-    }
-    for mode in ["Keys", "Keys99999999999", "Other"] {
-        let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- Lane: 1");
-        let refusal = refusal(ChartFormat::Qua, &text).to_string();
-        assert!(refusal.contains("unknown variant"), "{refusal}");
     }
     let eight = qua("Mode: Keys8", "- Bpm: 120", "- Lane: 1");
     assert_eq!(refusal(ChartFormat::Qua, &eight), Refusal::KeyCount(InvalidKeyCount(8)));
@@ -263,16 +271,16 @@ fn unsupported_charts_are_refused() {
 fn refusals_name_the_reason() {
     let beat = "0,500,4,1,0,100,1,0";
     let mode = osu(4, beat, TAP).replace("Mode: 3", "Mode: 0");
-    let inside = osu(4, beat, "64,192,1000,128,0,3000:0\n64,192,2000,1,0,");
+    let inside = osu(4, beat, "64,192,1000,128,0,3000:0:0:0:0:\n64,192,2000,1,0,");
     let only_mines = simfile("#BPMS:0=120;", &[("dance-single", "M00M\n4000\n3000\n0000")]);
     for (format, text, expected) in [
         (ChartFormat::Osu, mode, "unsupported game mode 0 (only mode 3 is indexed)"),
         (ChartFormat::Osu, osu(4, beat, ""), "no notes"),
         (ChartFormat::Osu, osu(3, beat, TAP), "unsupported key count 3 (only 4 to 7 are indexed)"),
         (ChartFormat::Osu, osu(18, beat, TAP), "unsupported key count 18 (only 4 to 7 are indexed)"),
-        (ChartFormat::Osu, osu(4, "0,-100,4,1,0,100,0,0", TAP), "no BPM"),
         (ChartFormat::Osu, inside, "note inside a long note in column 0 (from 0) at 2000 ms"),
-        (ChartFormat::Osu, String::new(), "unsupported game mode 0 (only mode 3 is indexed)"),
+        (ChartFormat::Osu, String::new(), "cannot be decoded: the file is empty"),
+        (ChartFormat::Osu, "[General]".into(), "unsupported game mode 0 (only mode 3 is indexed)"),
         (
             ChartFormat::Qua,
             qua("Mode: Keys4", "- Bpm: 120", "- Lane: 5"),
@@ -302,4 +310,93 @@ fn stored_rox_files_are_not_encoded_again() {
     let skipped = skipped.expect("a chart").charts.remove(0);
     assert!(encoded.rox.is_some() && skipped.rox.is_none());
     assert_eq!(skipped, ChartDraft { rox: None, analysis: None, preview: None, ..encoded });
+}
+
+#[test]
+fn chart_without_timing_has_60_bpm() {
+    let numbers = numbers("0,-100,4,1,0,100,0,0", TAP);
+    assert_eq!(
+        [numbers.bpm_min, numbers.bpm_main, numbers.bpm_max].map(|bpm| bpm.to_string()),
+        ["60", "60", "60"]
+    );
+}
+
+#[test]
+fn osu_charts_that_cannot_be_played_or_determined_are_refused() {
+    let beat = "0,500,4,1,0,100,1,0";
+    for (object, expected) in [
+        ("64,192,1000,8,0,2000", "notes not determined by the file: the column of a spinner is random"),
+        (
+            "64,192,1000,2,0,B|1:1|9:9|20:1,1",
+            "notes not determined by the file: a slider is as long as its curve",
+        ),
+        ("64,192,1000,129,0,2000:0:0:0:0:", "not played by its game: an object of several types"),
+    ] {
+        let text = osu(4, beat, &format!("{TAP}\n{object}"));
+        assert_eq!(refusal(ChartFormat::Osu, &text).to_string(), expected, "{object}");
+        let other_mode = text.replace("Mode: 3", "Mode: 1");
+        assert_eq!(refusal(ChartFormat::Osu, &other_mode), Refusal::OtherGameMode { mode: 1 });
+    }
+}
+
+#[test]
+fn qua_charts_that_the_game_refuses_are_refused() {
+    let long_note = "- StartTime: 10\n  Lane: 1\n  EndTime: 10";
+    let mine = format!("{long_note}\n  Type: Mine");
+    let sound = "- Lane: 1\n  KeySounds:\n  - Sample: 1";
+    let keys = |field: &str| format!("Mode: Keys4\n{field}");
+    let samples = keys("CustomAudioSamples:\n- Path: a.wav\nSoundEffects:\n- Sample: 1\n  Volume: 101");
+    for (head, timing, notes, expected) in [
+        (
+            keys("QuaVersion: 2"),
+            "- Bpm: 1",
+            "- Lane: 1",
+            "not played by its game: a version of the format above 1",
+        ),
+        (keys(""), "- Bpm: 1", " []", "no notes"),
+        (keys(""), "- Bpm: 1", "- Type: Mine\n  Lane: 1", "no notes"),
+        (keys(""), " []", "- Lane: 1", "no BPM"),
+        (
+            keys(""),
+            "- Bpm: 1",
+            long_note,
+            "not played by its game: a long note whose end is not after its start",
+        ),
+        (keys(""), "- Bpm: 1", &mine, "not played by its game: a long note whose end is not after its start"),
+        (
+            keys(""),
+            "- Bpm: 1",
+            sound,
+            "not played by its game: a sound without a sample, or with a wrong volume",
+        ),
+        (
+            samples,
+            "- Bpm: 1",
+            sound,
+            "not played by its game: a sound without a sample, or with a wrong volume",
+        ),
+        (keys(""), "- Bpm: 1", "- Lane: 0", "not played by its game: a note in a lane below 1"),
+        (
+            keys("HasScratchKey: true"),
+            "- Bpm: 1",
+            "- Lane: 6",
+            "note in column 5 (from 0) of a chart with 5 keys",
+        ),
+        (keys("Bookmarks:"), "- Bpm: 1", "- Lane: 1", "cannot be decoded: Bookmarks: a list was expected"),
+        (keys(""), "- Bpm: x", "- Lane: 1", "cannot be decoded: Bpm: a number was expected"),
+        (keys(""), "- Bpm: 1", "- Lane: 1.0", "cannot be decoded: Lane: an integer was expected"),
+        (keys(""), "- Bpm: 1", "- Type: Mines", "cannot be decoded: Type: a known name was expected"),
+    ] {
+        let text = qua(&head, timing, notes);
+        assert_eq!(refusal(ChartFormat::Qua, &text).to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn qua_sounds_and_scroll_groups_are_read() {
+    let head = "Mode: Keys4\nHasScratchKey: on\nCustomAudioSamples:\n- Path: a.wav\nTimingGroups:\n  a: !ScrollGroup\n    \
+                InitialScrollVelocity: 1\nSoundEffects:\n- StartTime: 5.5\n  Sample: 1\n  Volume: 100";
+    let notes =
+        "- Lane: 5\n  HitSound: Whistle, Clap\n  KeySounds:\n  - Sample: 1\n    Volume: 0\n  TimingGroup: a";
+    assert_eq!(only_chart(ChartFormat::Qua, &qua(head, "- Bpm: .inf", notes)).numbers.keys.get(), 5);
 }

@@ -9,6 +9,7 @@
 
 mod aliases;
 mod archives;
+mod cases;
 mod conversions;
 mod corpus;
 mod encodings;
@@ -18,7 +19,6 @@ mod golden;
 mod hostile;
 mod note_hash;
 mod preview;
-mod repairs;
 mod samples;
 mod simfiles;
 mod support;

@@ -51,7 +51,7 @@ fn every_vector_is_reproduced() {
 fn previews_are_compact_and_their_fields_are_in_order() {
     let chart = only_chart(
         ChartFormat::Osu,
-        &osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0\n64,192,1100,128,0,1300:0"),
+        &osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0\n64,192,1100,128,0,1300:0:0:0:0:"),
     );
     let json = String::from_utf8(chart.preview.expect("a preview").json).expect("UTF-8");
     let expected = r#"{"version":1,"keys":4,"lengthMs":300,"columns":[[0,100,-200],[],[],[]],"timing":[[-1000,120.0]],"scroll":[]}"#;

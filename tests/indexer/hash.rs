@@ -44,6 +44,35 @@ fn charts_of_files_folders_and_archives_are_hashed() {
     assert!(lines[3]["reason"].as_str().unwrap().contains('9'), "{}", lines[3]);
 }
 
+/// The paths of the files below the root in lines of output.
+fn files<'a>(lines: &'a [serde_json::Value], library: &Library) -> Vec<&'a str> {
+    let root = format!("{}/", library.argument());
+    lines.iter().map(|line| line["file"].as_str().unwrap().strip_prefix(&root).unwrap()).collect()
+}
+
+#[test]
+fn archives_in_archives_are_hashed() {
+    let library = Library::new();
+    for set in ["one", "two"] {
+        library.osu(&format!("sets/{set}/a.osu"), ChartSpec::default());
+        library.pack(&format!("sets/{set}"), &format!("sets/{set}.osz"));
+    }
+    library.pack("sets", "sets.zip");
+    let (code, lines, errors) = hash(&[&library.argument()]);
+    assert_eq!((code, &*errors), (Some(0), ""));
+    assert_eq!(
+        files(&lines, &library),
+        ["sets.zip/sets/one.osz/one/a.osu", "sets.zip/sets/two.osz/two/a.osu"]
+    );
+    assert!(lines.iter().all(|line| line["hash"] == ChartSpec::default().note_hash()), "{lines:?}");
+    std::fs::create_dir(library.root().join("more")).unwrap();
+    std::fs::rename(library.root().join("sets.zip"), library.root().join("more/sets.zip")).unwrap();
+    library.pack("more", "more.zip");
+    let (code, lines, _) = hash(&[&library.argument()]);
+    let kinds: Vec<_> = lines.iter().map(|line| line["kind"].as_str()).collect();
+    assert_eq!((code, kinds), (Some(0), vec![Some("nested_archive"); 2]));
+}
+
 #[test]
 fn paths_that_cannot_be_hashed_are_errors() {
     let library = Library::new();

@@ -129,6 +129,29 @@ async fn folder_and_archive_are_the_same_chartset() {
     assert_eq!(database.chartsets(), before);
 }
 
+/// A folder of archives and the archive of that folder have the same chartsets.
+#[tokio::test]
+async fn archives_in_folders_and_archives_are_the_same_chartsets() {
+    let database = Database::new().await;
+    let library = Library::new();
+    for (number, set) in
+        (1..).zip(["alpha/sets/1 one", "alpha/sets/no id", "beta/3 pack/song", "other/sets/set"])
+    {
+        library.osu(&format!("{set}/a.osu"), ChartSpec::numbered(number));
+        library.pack(set, &format!("{set}.osz"));
+    }
+    library.osu("beta/3 pack/other/a.osu", ChartSpec::numbered(5));
+    let summary = database.ingest(&library);
+    assert!(summary.contains("5 chartsets added") && summary.contains("0 files refused"), "{summary}");
+    let before = database.chartsets();
+    for folder in ["alpha/sets", "beta/3 pack", "other/sets"] {
+        library.pack(folder, &format!("{folder}.zip"));
+    }
+    assert!(database.ingest(&library).contains("0 chartsets added, 5 unchanged, 0 updated"));
+    assert_eq!(database.chartsets(), before);
+    assert!(database.ingest(&library).contains("0 chartsets added, 5 unchanged, 0 updated"));
+}
+
 #[tokio::test]
 async fn changed_folder_updates_its_chartset() {
     let database = Database::new().await;

@@ -1,7 +1,7 @@
 //! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers, preview and metadata.
 //!
 //! - [`decode`] reads a chart file of either game, with one chart or several;
-//! - [`archive`] reads the chart files of an `.osz` or `.zip` into memory;
+//! - [`archive`] reads the chart files of an archive into memory;
 //! - [`inspect_rox`] recomputes note hash, numbers, analysis and preview from a stored ROX file;
 //! - [`note_hash`] defines the note hash;
 //! - [`preview`] defines the preview;

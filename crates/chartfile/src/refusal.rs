@@ -8,10 +8,11 @@ use chart_index_rox::{InvalidChart, RoxError};
 use crate::metadata::excerpt;
 
 /// Why a chart file, one of its charts, or an entry of an archive is not indexed. Ingest reports show these
-/// texts, except for entries whose name is not that of a chart file.
+/// texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The file is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES).
+    /// The file is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES), or an archive in an archive than
+    /// [`MAX_NESTED_ARCHIVE_BYTES`](crate::archive::MAX_NESTED_ARCHIVE_BYTES).
     #[error("larger than {limit} bytes")]
     TooLarge {
         /// The maximum number of bytes.
@@ -99,26 +100,31 @@ pub enum Refusal {
         /// The error message of the ZIP reader, truncated.
         reason: String,
     },
-    /// The archive has more entries than [`MAX_ENTRIES`](crate::archive::MAX_ENTRIES).
+    /// The archive, with the archives in it, has more entries than
+    /// [`MAX_ENTRIES`](crate::archive::MAX_ENTRIES).
     #[error("archive has more than {limit} entries")]
     TooManyEntries {
         /// The maximum number of entries.
         limit: usize,
     },
-    /// The archive has more chart files than [`MAX_CHART_FILES`](crate::archive::MAX_CHART_FILES).
+    /// The archive, with the archives in it, has more chart files than
+    /// [`MAX_CHART_FILES`](crate::archive::MAX_CHART_FILES).
     #[error("archive has more than {limit} chart files")]
     TooManyChartFiles {
         /// The maximum number of chart files.
         limit: usize,
     },
     /// The chart files of the archive are larger than
-    /// [`MAX_ARCHIVE_CHART_BYTES`](crate::archive::MAX_ARCHIVE_CHART_BYTES) in total.
-    #[error("archive has more than {limit} bytes of chart files")]
+    /// [`MAX_ARCHIVE_CHART_BYTES`](crate::archive::MAX_ARCHIVE_CHART_BYTES) in total, or the archives in it than
+    /// [`MAX_NESTED_BYTES`](crate::archive::MAX_NESTED_BYTES).
+    #[error("archive has more than {limit} bytes of {what}")]
     ArchiveTooLarge {
+        /// What it has too much of.
+        what: &'static str,
         /// The maximum number of bytes.
         limit: u64,
     },
-    /// The name of the entry is an absolute path, leads out of the archive, or is not a portable path.
+    /// The name of the entry leads out of the archive, has a drive letter, or is too long.
     #[error("unsafe path")]
     UnsafePath,
     /// The entry is a symbolic link, a device or the like.
@@ -127,8 +133,8 @@ pub enum Refusal {
     /// An earlier entry of the archive has the same name.
     #[error("duplicate entry name")]
     DuplicateName,
-    /// The entry is itself an archive.
-    #[error("nested archive")]
+    /// The entry is an archive in an archive that is in an archive itself.
+    #[error("archive in an archive in an archive")]
     NestedArchive,
 }
 

@@ -141,7 +141,7 @@ pub(crate) enum Command {
     ///
     /// It is safe to interrupt an ingest and to run it again.
     Ingest {
-        /// Libraries, folders and archives (.osz, .zip)
+        /// Libraries, folders and archives (.olz, .osz, .qp, .smzip, .zip)
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Write a report in JSON Lines format: one object per chartset, refused file and refused chart
@@ -161,7 +161,8 @@ pub(crate) enum Command {
     /// Writes JSON Lines: one object per chart, with the file, the note hash, the number of keys and the names,
     /// and one per file or chart without a note hash, with the reason.
     Hash {
-        /// Chart files (.osu, .qua, .sm, .ssc), archives (.osz, .zip), and folders that contain them
+        /// Chart files (.osu, .qua, .sm, .ssc), archives (.olz, .osz, .qp, .smzip, .zip), and folders that
+        /// contain them
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Add what the index at this base address knows of each chart, e.g. `https://charts.example`, as

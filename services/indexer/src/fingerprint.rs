@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::input_files::{self, ChartFile};
+use crate::archive_folders::ChartFile;
+use crate::input_files;
 use crate::library::Input;
 
 /// The metadata of a file that changed less than this before is not used: the file may change again without a
@@ -56,6 +57,8 @@ impl Fingerprinter {
     pub(crate) fn content_digest(self, input: &Input, files: &[ChartFile]) -> [u8; 32] {
         let mut digest = self.digest("chart-index 2026 ingest content v1", input);
         for file in files {
+            digest.bytes(file.folder.archive.as_deref().unwrap_or_default().as_bytes());
+            digest.bytes(file.folder.path.as_bytes());
             digest.bytes(file.name.as_bytes());
             match &file.content {
                 Ok(content) => digest.bytes(content),
@@ -123,7 +126,7 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::find_inputs;
+    use crate::library::{FolderInInput, find_inputs};
 
     const OTHER: Fingerprinter = Fingerprinter { program: [2; 32] };
     const FINGERPRINTER: Fingerprinter = Fingerprinter { program: [1; 32] };
@@ -176,7 +179,11 @@ mod tests {
     #[test]
     fn content_depends_on_names_bytes_and_program() {
         let (_root, inputs) = library();
-        let file = |name: &str, content: &str| ChartFile { name: name.into(), content: Ok(content.into()) };
+        let file = |name: &str, content: &str| ChartFile {
+            folder: FolderInInput::default(),
+            name: name.into(),
+            content: Ok(content.into()),
+        };
         let digest = |files: &[ChartFile]| FINGERPRINTER.content_digest(&inputs[0], files);
         let before = digest(&[file("a", "bc")]);
         assert_eq!(digest(&[file("a", "bc")]), before);

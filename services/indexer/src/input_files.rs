@@ -1,28 +1,22 @@
-//! Reads the chart files of an input: a folder or an archive.
+//! Reads the chart files of an input: a folder or an archive, and the archives in it.
 
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::archive::{self, ArchivedFile, EntryError};
-use chart_index_chartfile::{MAX_FILE_BYTES, decode_file_name};
+use chart_index_chartfile::archive::{ArchiveReader, ArchivedFile};
+use chart_index_chartfile::{MAX_FILE_BYTES, Refusal, decode_file_name};
 use chart_index_domain::ChartsetTooLarge;
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use walkdir::WalkDir;
 
-use crate::library::{Input, Layout, chart_format};
+use crate::archive_folders::{ChartFile, place_archive, place_nested};
+use crate::library::{FolderInInput, Input, Layout, chart_format, is_archive};
 use crate::refusal_kind::RefusalKind;
 
 /// The maximum depth of chart files below a song folder.
 const MAX_DEPTH: usize = 8;
-
-pub(crate) struct ChartFile {
-    /// The path in the input, with `/` between its components.
-    pub(crate) name: String,
-    /// The bytes of the file, or why they are missing.
-    pub(crate) content: Result<Vec<u8>, EntryError>,
-}
 
 /// A whole input cannot be read.
 #[derive(Debug)]
@@ -39,42 +33,66 @@ impl InputError {
     }
 }
 
+impl From<Refusal> for InputError {
+    fn from(refusal: Refusal) -> Self {
+        Self { file: None, kind: RefusalKind::from(&refusal), reason: refusal.to_string() }
+    }
+}
+
 impl From<ChartsetTooLarge> for InputError {
     fn from(error: ChartsetTooLarge) -> Self {
         Self { file: None, kind: RefusalKind::ChartsetTooLarge, reason: error.to_string() }
     }
 }
 
-/// Reads the chart files of an input, sorted by name.
+/// Reads the chart files of an input, sorted by name within each song folder.
 pub(crate) fn read(input: &Input) -> Result<Vec<ChartFile>, InputError> {
-    if input.is_archive { read_archive(&input.location) } else { read_folder(input) }
+    if !input.is_archive {
+        return read_folder(input);
+    }
+    let file = File::open(&input.location).map_err(|error| InputError::unreadable(None, &error))?;
+    Ok(place_archive(input.layout, ArchiveReader::default().read(BufReader::new(file))?))
 }
 
+/// Reads a folder. The archives in it count as those in an archive: the limits hold for all of them together.
 fn read_folder(input: &Input) -> Result<Vec<ChartFile>, InputError> {
-    let mut bytes = 0;
+    let (mut bytes, mut archives) = (0, ArchiveReader::default());
     let mut files = Vec::new();
     for (name, path) in list(input)? {
-        let content = read_file(&path).map_err(|error| InputError::unreadable(Some(name.clone()), &error))?;
-        bytes += content.len() as u64;
-        check_bytes(bytes)?;
-        files.push(ChartFile { name, content: Ok(content) });
+        let unreadable = |error| InputError::unreadable(Some(name.clone()), &error);
+        if is_archive(&path) {
+            let reader = BufReader::new(File::open(&path).map_err(unreadable)?);
+            let content = match archives.read(reader) {
+                Err(damaged @ Refusal::UnreadableArchive { .. }) => vec![ArchivedFile::unreadable(damaged)],
+                content => content?,
+            };
+            files.extend(place_nested(input.layout, &name, content));
+        } else {
+            let content = read_file(&path).map_err(unreadable)?;
+            bytes += content.len() as u64;
+            check_bytes(bytes)?;
+            files.push(ChartFile { folder: FolderInInput::default(), name, content: Ok(content) });
+        }
     }
     Ok(files)
 }
 
-/// The names and paths of the chart files of a folder, sorted by name. Refuses a folder with more chart files
-/// than a chartset may have; the number of other files is not limited.
+/// The names and paths of the chart files of a folder, and of the archives that are no inputs of their own,
+/// sorted by name. Refuses a folder with more chart files than a chartset may have; the number of other files
+/// is not limited.
 pub(crate) fn list(input: &Input) -> Result<Vec<(String, PathBuf)>, InputError> {
-    let depth = if matches!(input.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
+    let is_song = matches!(input.layout, Layout::AlphaSet | Layout::BetaSong);
+    let depth = if is_song { MAX_DEPTH } else { 1 };
     let (mut files, mut count) = (Vec::new(), 0);
     for entry in WalkDir::new(&input.location).min_depth(1).max_depth(depth) {
         let entry = entry.map_err(|error| InputError::unreadable(None, &error))?;
         // Only regular files: opening a pipe would block, and a symbolic link may lead anywhere.
-        if !entry.file_type().is_file() || chart_format(entry.path()).is_none() {
+        if !entry.file_type().is_file() {
             continue;
         }
-        count += 1;
-        if count <= MAX_CHART_FILES {
+        let is_chart = chart_format(entry.path()).is_some();
+        count += usize::from(is_chart);
+        if is_chart && count <= MAX_CHART_FILES || is_song && is_archive(entry.path()) {
             let relative = entry.path().strip_prefix(&input.location).unwrap_or(entry.path());
             let name = relative.iter().map(decode_file_name).collect::<Vec<_>>().join("/");
             files.push((name, entry.into_path()));
@@ -100,14 +118,4 @@ pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn read_archive(path: &Path) -> Result<Vec<ChartFile>, InputError> {
-    let file = File::open(path).map_err(|error| InputError::unreadable(None, &error))?;
-    let files = archive::read_chart_files(BufReader::new(file)).map_err(|refusal| InputError {
-        file: None,
-        kind: RefusalKind::from(&refusal),
-        reason: refusal.to_string(),
-    })?;
-    Ok(files.into_iter().map(|ArchivedFile { path, content }| ChartFile { name: path, content }).collect())
 }

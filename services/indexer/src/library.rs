@@ -1,8 +1,11 @@
 //! Finds the inputs of an ingest: the folders and archives that are read as a unit.
 //!
 //! A library is a folder with `alpha/<set id> <name>/…` and `beta/<pack id> <name>/<song>/…`. An archive
-//! (`.osz`, `.zip`) is equivalent to the folder that it contains. Any other folder has no source and is
-//! identified by its path below the library root.
+//! (`.olz`, `.osz`, `.qp`, `.smzip`, `.zip`) is equivalent to the folder that it contains. Any other folder has
+//! no source and is identified by its path below the library root.
+//!
+//! An archive in a set, in a song folder or in another archive is a chartset of its own, whose id is the same
+//! whether it is in a folder or in an archive: in `alpha` its own name names the set.
 //!
 //! This table is also the test `documented_layouts_are_right`. `>` separates an archive from a path in it; set
 //! and pack ids are the digits at the start of a folder's name; "id from" is what [`ChartsetId`] is derived
@@ -26,6 +29,20 @@
 //! | `other/sub/a.osu` | `other/sub` | `Plain` | path `other/sub` | none |
 //! | `other/set.osz > a.osu` | `other/set` | `Plain` | path `other/set` | none |
 //! | `other/set.osz > b/a.osu, c/a.osu` | `other/set` | `Plain` | path `other/set/b`, path `other/set/c` | none |
+//! | `alpha/5 name.qp > a.qua` | `alpha/5 name` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/5 name.OLZ > a.osu` | `alpha/5 name` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/sets/5 name.osz > a.osu` | `alpha/sets` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/sets.zip > 5 name.osz > a.osu` | `alpha/sets` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/sets.zip > wrapper/5 name.osz > wrapper/a.osu` | `alpha/sets` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/sets/more.zip > 5 name.osz > a.osu` | `alpha/sets` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/5 name/no id.osz > a.osu` | `alpha/5 name` | `AlphaSet` | path `alpha/5 name/no id` | none |
+//! | `alpha/5 name.zip > no id.osz > a.osu` | `alpha/5 name` | `AlphaSet` | path `alpha/5 name/no id` | none |
+//! | `beta/7 pack.zip > song.smzip > a.sm` | `beta/7 pack` | `BetaPack` | pack 7, folder `song` | pack 7 |
+//! | `beta/7 pack.zip > wrapper/song.zip > wrapper/a.sm` | `beta/7 pack` | `BetaPack` | pack 7, folder `song` | pack 7 |
+//! | `beta/7 pack/song/old.zip > a.sm` | `beta/7 pack/song` | `BetaSong` | pack 7, folder `song/old` | pack 7 |
+//! | `beta/7 pack/song.zip > old.zip > a.sm` | `beta/7 pack/song` | `BetaSong` | pack 7, folder `song/old` | pack 7 |
+//! | `other/sets/set.osz > b/a.osu, c/a.osu` | `other/sets/set` | `Plain` | path `other/sets/set/b`, path `other/sets/set/c` | none |
+//! | `other/sets.zip > set.osz > b/a.osu, c/a.osu` | `other/sets` | `Plain` | path `other/sets/set/b`, path `other/sets/set/c` | none |
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -69,6 +86,16 @@ pub(crate) enum Layout {
     Plain,
 }
 
+/// A song folder in an input. Those of the input itself come before those of the archives in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FolderInInput {
+    /// The path of the archive in the input that it is in, with the extension. `None` if it is in the input
+    /// itself.
+    pub(crate) archive: Option<String>,
+    /// The path in the input, without the extensions of archives. Empty for the input itself.
+    pub(crate) path: String,
+}
+
 /// What a song folder is stored under.
 pub(crate) struct SongFolderIdentity {
     pub(crate) id: ChartsetId,
@@ -89,13 +116,13 @@ impl Input {
         }
     }
 
-    /// Identifies the song folder at `subfolder` in this input; empty for the input itself.
-    pub(crate) fn identify(&self, subfolder: &str) -> SongFolderIdentity {
-        let path =
-            if subfolder.is_empty() { self.path.clone() } else { format!("{}/{subfolder}", self.path) };
+    /// Identifies a song folder in this input.
+    pub(crate) fn identify(&self, folder: &FolderInInput) -> SongFolderIdentity {
+        let path = joined(&self.path, &folder.path);
         let parts: Vec<&str> = path.splitn(3, '/').collect();
-        let folder = parts.get(1).copied().unwrap_or_default();
-        let reference = SourceRef::from_folder_name(folder);
+        let is_nested_set = self.layout == Layout::AlphaSet && folder.archive.is_some();
+        let named = if is_nested_set { path.rsplit('/').next() } else { parts.get(1).copied() };
+        let reference = SourceRef::from_folder_name(named.unwrap_or_default());
         let is_alpha = self.layout == Layout::AlphaSet;
         let (id, kind) = match (self.layout, &reference) {
             (Layout::Plain, _) | (_, None) => {
@@ -110,6 +137,35 @@ impl Input {
         let source = reference.map(|reference| PublicSource { kind, reference });
         SongFolderIdentity { id, path, source, is_alpha }
     }
+}
+
+impl FolderInInput {
+    /// The folder at this path in the folder. Empty for the folder itself.
+    pub(crate) fn subfolder(&self, path: &str) -> Self {
+        Self { path: joined(&self.path, path), ..self.clone() }
+    }
+
+    /// The archive at this path in a folder or archive.
+    pub(crate) fn nested(&self, archive: &str) -> Self {
+        let name = archive.rsplit_once('.').map_or(archive, |(name, _)| name);
+        let in_archive = self.archive.as_deref().unwrap_or_default();
+        Self { archive: Some(joined(in_archive, archive)), path: joined(&self.path, name) }
+    }
+}
+
+impl Layout {
+    /// What an archive in an input is: in a pack a song.
+    pub(crate) const fn nested(self) -> Self {
+        match self {
+            Self::BetaPack => Self::BetaSong,
+            other => other,
+        }
+    }
+}
+
+/// Joins two paths, of which either may be empty.
+fn joined(folder: &str, path: &str) -> String {
+    if folder.is_empty() || path.is_empty() { format!("{folder}{path}") } else { format!("{folder}/{path}") }
 }
 
 /// Finds the inputs at or below a path of the command line, in order.
@@ -275,34 +331,42 @@ fn folders_and_archives(folder: &Path) -> Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Cursor, Write};
 
     use super::*;
     use crate::{input_files, song_folder};
 
     const CHART: &str = "osu file format v14\n\n[General]\nMode: 3\n\n[Difficulty]\nCircleSize:4\n\n[TimingPoints]\n\
                          0,500,4,1,0,100,1,0\n\n[HitObjects]\n64,192,1000,1,0,0:0:0:0:\n";
+    const QUA: &str = "Mode: Keys4\nTimingPoints:\n- Bpm: 120\nHitObjects:\n- Lane: 1\n";
     const SIMFILE: &str = "#BPMS:0=120;#NOTES:dance-single::Hard:1:0:1000;";
 
-    fn content(path: &str) -> &'static str {
-        if chart_format(Path::new(path)) == Some(ChartFormat::Sm) { SIMFILE } else { CHART }
+    /// The content of a file, or of an archive with these entries: `a.osu, b/a.osu` or `set.osz > a.osu`.
+    fn content(path: &str, entries: Option<&str>) -> Vec<u8> {
+        let Some(entries) = entries else {
+            return match chart_format(Path::new(path)) {
+                Some(ChartFormat::Sm) => SIMFILE.into(),
+                Some(ChartFormat::Qua) => QUA.into(),
+                _ => CHART.into(),
+            };
+        };
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let nested = entries.split_once(" > ");
+        let entries = nested.map_or_else(|| entries.split(", ").collect(), |(archive, _)| vec![archive]);
+        for entry in entries {
+            archive.start_file(entry, zip::write::SimpleFileOptions::default()).unwrap();
+            archive.write_all(&content(entry, nested.map(|(_, entries)| entries))).unwrap();
+        }
+        archive.finish().unwrap().into_inner()
     }
 
     /// Writes a file, or an archive: `set.osz > a.osu, b/a.osu`.
     fn write(root: &Path, file: &str) {
-        let (path, entries) = file.split_once(" > ").unwrap_or((file, ""));
+        let (path, entries) =
+            file.split_once(" > ").map_or((file, None), |(path, entries)| (path, Some(entries)));
         let location = root.join(path);
         std::fs::create_dir_all(location.parent().unwrap()).unwrap();
-        if entries.is_empty() {
-            std::fs::write(location, content(path)).unwrap();
-            return;
-        }
-        let mut archive = zip::ZipWriter::new(std::fs::File::create(location).unwrap());
-        for entry in entries.split(", ") {
-            archive.start_file(entry, zip::write::SimpleFileOptions::default()).unwrap();
-            archive.write_all(content(entry).as_bytes()).unwrap();
-        }
-        archive.finish().unwrap();
+        std::fs::write(location, content(path, entries)).unwrap();
     }
 
     fn quoted(text: &str) -> &str {
@@ -363,7 +427,7 @@ mod tests {
             assert!(drafts.iter().all(|draft| draft.exact_source == documented_source(source)), "{row}");
             count += 1;
         }
-        assert_eq!(count, 16);
+        assert_eq!(count, 30);
     }
 
     /// The inputs at or below `path` in a library of empty files.

@@ -1,5 +1,6 @@
 //! The program `chart-indexer`: ingests chart files and maintains database and search nodes.
 
+mod archive_folders;
 mod backfill;
 mod backoff;
 mod change_feed;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use chart_index_chartfile::archive::EntryError;
 use chart_index_chartfile::{ChartFormat, DecodedFile, IsStored, RefusedChart, decode_skipping_stored_rox};
 use chart_index_domain::limits::MAX_CHARTS;
 use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, DistinctCharts};
 use serde::{Deserialize, Serialize};
 
-use crate::input_files::{ChartFile, InputError, check_bytes, check_files};
-use crate::library::{Input, Layout, SongFolderIdentity};
+use crate::archive_folders::ChartFile;
+use crate::input_files::{InputError, check_bytes, check_files};
+use crate::library::{FolderInInput, Input, SongFolderIdentity};
 use crate::refusal_kind::RefusalKind;
 
 #[derive(Debug)]
@@ -53,59 +53,20 @@ impl SongFolder {
     pub(crate) fn unreadable(input: &Input, error: InputError) -> Self {
         let file = error.file.map_or_else(|| input.path.clone(), |name| format!("{}/{name}", input.path));
         let refused = vec![RefusedFile::new(file, error.kind, error.reason)];
-        Self { id: input.identify("").id, is_unreadable: true, draft: None, refused }
+        Self { id: input.identify(&FolderInInput::default()).id, is_unreadable: true, draft: None, refused }
     }
 }
 
 /// Decodes the files of an input, without encoding ROX files that are already stored.
 pub(crate) fn decode(input: &Input, files: Vec<ChartFile>, is_stored: IsStored<'_>) -> Vec<SongFolder> {
-    group_by_folder(input, files)
-        .into_iter()
-        .filter(|(_, files)| !files.is_empty())
-        .map(|(subfolder, files)| decode_song_folder(&input.identify(&subfolder), files, is_stored))
-        .collect()
-}
-
-/// Groups the files of an input by song folder: its path in the input, or empty for the input itself. The
-/// files' names become relative to the song folder.
-fn group_by_folder(input: &Input, mut files: Vec<ChartFile>) -> BTreeMap<String, Vec<ChartFile>> {
-    if input.is_archive {
-        strip_wrapping_folder(input.layout, &mut files);
-    }
-    let mut folders: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
-    for mut file in files {
-        let split = match input.layout {
-            Layout::AlphaSet | Layout::BetaSong => None,
-            Layout::BetaPack => file.name.split_once('/'),
-            Layout::Plain => file.name.rsplit_once('/'),
-        };
-        let folder = match split.map(|(folder, name)| (folder.to_owned(), name.to_owned())) {
-            Some((folder, name)) => {
-                file.name = name;
-                folder
-            }
-            None => String::new(),
-        };
-        folders.entry(folder).or_default().push(file);
+    let mut folders: BTreeMap<FolderInInput, Vec<ChartFile>> = BTreeMap::new();
+    for file in files {
+        folders.entry(file.folder.clone()).or_default().push(file);
     }
     folders
-}
-
-/// Removes the folder that contains all files of an archive, if there is one: most archives have it, and it is
-/// equivalent to the archive itself. In the archive of a pack it is a song folder unless there are further
-/// folders in it.
-fn strip_wrapping_folder(layout: Layout, files: &mut [ChartFile]) {
-    let Some(first) = files.first().and_then(|file| file.name.split_once('/')) else { return };
-    let wrapping = format!("{}/", first.0);
-    let min_depth = usize::from(layout == Layout::BetaPack);
-    let is_wrapped = |file: &ChartFile| {
-        file.name.strip_prefix(&wrapping).is_some_and(|name| name.matches('/').count() >= min_depth)
-    };
-    if files.iter().all(is_wrapped) {
-        for file in files {
-            file.name.drain(..wrapping.len());
-        }
-    }
+        .into_iter()
+        .map(|(folder, files)| decode_song_folder(&input.identify(&folder), files, is_stored))
+        .collect()
 }
 
 fn decode_song_folder(
@@ -131,15 +92,19 @@ fn decode_song_folder(
 /// The files that cannot be read, with the reasons.
 fn unreadable_files(identity: &SongFolderIdentity, files: &[ChartFile]) -> Vec<RefusedFile> {
     let unreadable = files.iter().filter_map(|file| match &file.content {
-        Err(reason @ EntryError::Unreadable { .. }) => Some((file, reason)),
+        Err(reason) if reason.is_unreadable() => Some((file, reason)),
         _ => None,
     });
     unreadable
         .map(|(file, reason)| {
-            let path = format!("{}/{}", identity.path, file.name);
-            RefusedFile::new(path, RefusalKind::from(reason), reason.to_string())
+            RefusedFile::new(path_of(identity, file), RefusalKind::from(reason), reason.to_string())
         })
         .collect()
+}
+
+/// The path of a file below the library root.
+fn path_of(identity: &SongFolderIdentity, file: &ChartFile) -> String {
+    if file.name.is_empty() { identity.path.clone() } else { format!("{}/{}", identity.path, file.name) }
 }
 
 fn check_size(files: &[ChartFile]) -> Result<(), ChartsetTooLarge> {
@@ -172,16 +137,23 @@ fn decode_files(
     Ok(Some(draft))
 }
 
-/// The charts of a file. Adds what cannot be indexed to `refused`, unless the name is not that of a chart file.
+/// The charts of a file. Adds what cannot be indexed to `refused`.
 fn decode_file(
     identity: &SongFolderIdentity,
     file: ChartFile,
     is_stored: IsStored<'_>,
     refused: &mut Vec<RefusedFile>,
 ) -> Vec<ChartDraft> {
-    let Some(format) = ChartFormat::from_path(&file.name) else { return Vec::new() };
-    let path = format!("{}/{}", identity.path, file.name);
-    match file.content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, is_stored)?)) {
+    let (path, format) = (path_of(identity, &file), ChartFormat::from_path(&file.name));
+    let decoded = match (file.content, format) {
+        (Ok(bytes), Some(format)) => {
+            decode_skipping_stored_rox(format, &bytes, is_stored).map_err(Into::into)
+        }
+        // Only chart files have content.
+        (Ok(_), None) => return Vec::new(),
+        (Err(error), _) => Err(error),
+    };
+    match decoded {
         Err(refusal) => {
             refused.push(RefusedFile::new(path, RefusalKind::from(&refusal), refusal.to_string()));
             Vec::new()
@@ -211,10 +183,10 @@ fn sort_by_precedence(files: &mut [ChartFile]) {
 /// format.
 fn without_foreign_ids(
     identity: &SongFolderIdentity,
-    format: ChartFormat,
+    format: Option<ChartFormat>,
     mut chart: ChartDraft,
 ) -> ChartDraft {
-    if format == ChartFormat::Qua && !identity.is_alpha {
+    if format == Some(ChartFormat::Qua) && !identity.is_alpha {
         chart.declared_source = None;
         chart.alpha_beatmap_id = None;
     }
@@ -288,6 +260,34 @@ mod tests {
         let drafts: Vec<_> =
             folders.iter().map(|folder| folder.draft.as_ref().map(|draft| &draft.path)).collect();
         assert_eq!(drafts, [Some(&"beta/3 pack/one".to_owned()), None]);
+    }
+
+    #[test]
+    fn unreadable_archive_in_an_archive_affects_only_itself() {
+        let damaged = damaged_archive(&[("a.osu", OSU)]);
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content) in [
+            ("5 a.osz", &damaged[..]),
+            ("6 b.osz", b"no archive"),
+            ("a.osu", OSU.as_bytes()),
+            ("7 c.osz", &damaged),
+        ] {
+            writer.start_file(name, SimpleFileOptions::default()).unwrap();
+            writer.write_all(content).unwrap();
+        }
+        let archive = writer.finish().unwrap().into_inner();
+        for file in ["alpha/4 sets.zip", "alpha/4 sets/more.zip"] {
+            let folders = read_library(&[(file, &archive)]);
+            let [.., a, b, c] = &folders[..] else { panic!("{folders:?}") };
+            assert!(
+                [a, b, c].iter().all(|folder| folder.is_unreadable && folder.draft.is_none()),
+                "{folders:?}"
+            );
+            assert!(b.refused[0].file.ends_with("/6 b"), "{b:?}");
+            assert_eq!(b.refused[0].kind, RefusalKind::UnreadableArchive);
+            assert_eq!(folders[0].draft.as_ref().unwrap().charts.len(), 1);
+            assert_eq!(folders.len(), 4);
+        }
     }
 
     #[test]

@@ -89,6 +89,13 @@ fn charts() -> Vec<(&'static str, u8, Vec<u8>)> {
 fn archives() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
     let (stored, deflated) = (CompressionMethod::Stored, CompressionMethod::Deflated);
     let plain = archive(stored, &[("a.osu", OSU), ("s/b.sm", "b"), ("s/c.png", "c"), ("d.zip", "d")])?;
+    let charts = [("a.osu", OSU), ("b.qua", QUA)];
+    let inner = archive(deflated, &[("a.osu", OSU), ("s/a.sm", "a"), ("s/a.ssc", "b"), ("b.osz", "c")])?;
+    let deflate64 = archive(deflated, &charts)?;
+    let deflate64 = changed(&changed(&deflate64, b"PK\x01\x02", 10, 1), b"PK\x03\x04", 8, 1);
+    let spellings = archive(stored, &[("xxa.osu", "a"), ("s/yyy/b.osu", "b"), ("zzc.osu", "c")])?;
+    let spellings = renamed(&spellings, b"xx", b"./");
+    let spellings = renamed(&renamed(&spellings, b"yyy/", b"\\./\\"), b"zz", b"C:");
     let encrypted = changed(&plain, b"PK\x01\x02", 8, 1);
     let method = changed(&plain, b"PK\x01\x02", 10, 14);
     let checksum = changed(&plain, b"PK\x01\x02", 16, 0xff);
@@ -101,9 +108,14 @@ fn archives() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
     let mut behind_other_bytes = b"MZ another file".to_vec();
     behind_other_bytes.extend(&plain);
     Ok(vec![
-        ("empty", archive(stored, &[])?),
+        ("empty", archive(stored, &[("", ""); 0])?),
         ("stored", plain),
-        ("deflated", archive(deflated, &[("a.osu", OSU), ("b.qua", QUA)])?),
+        ("deflated", archive(deflated, &charts)?),
+        ("deflate64", deflate64),
+        ("bzip2", archive(CompressionMethod::Bzip2, &charts)?),
+        ("zstd", archive(CompressionMethod::Zstd, &charts)?),
+        ("nested", archive(stored, &[("s/a.osz", &inner[..]), ("c.qp", &inner)])?),
+        ("spellings", spellings),
         ("encrypted", encrypted),
         ("method", method),
         ("checksum", checksum),
@@ -131,12 +143,12 @@ fn rox_archives() -> io::Result<Vec<(&'static str, Vec<u8>)>> {
         .collect()
 }
 
-fn archive(method: CompressionMethod, files: &[(&str, &str)]) -> io::Result<Vec<u8>> {
+fn archive(method: CompressionMethod, files: &[(&str, impl AsRef<[u8]>)]) -> io::Result<Vec<u8>> {
     let options = SimpleFileOptions::default().compression_method(method);
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in files {
         writer.start_file(*name, options)?;
-        writer.write_all(content.as_bytes())?;
+        writer.write_all(content.as_ref())?;
     }
     Ok(writer.finish()?.into_inner())
 }

@@ -8,7 +8,7 @@ use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use chart_index_chartfile::archive::{self, EntryError};
+use chart_index_chartfile::archive::{self, ArchivedFile, EntryError};
 use chart_index_chartfile::{ChartFormat, DecodedFile, decode_file_name, decode_skipping_stored_rox};
 use reqwest::Url;
 use walkdir::WalkDir;
@@ -65,7 +65,7 @@ async fn hash_file<W: Write>(path: &Path, lines: &mut Lines<'_, W>) -> Result<()
     let name = name.display().to_string();
     if let Some(format) = chart_format(path) {
         let content = read_file(path).map_err(|error| EntryError::Unreadable { reason: error.to_string() });
-        return write_file(&name, format, content, lines).await;
+        return write_file(&name, Some(format), content, lines).await;
     }
     if !is_archive(path) {
         return Ok(());
@@ -78,22 +78,30 @@ async fn hash_file<W: Write>(path: &Path, lines: &mut Lines<'_, W>) -> Result<()
         Ok(files) => files,
         Err(error) => return lines.write_refused(&name, None, &error).await,
     };
-    for file in files {
-        if let Some(format) = ChartFormat::from_path(&file.path) {
-            write_file(&format!("{name}/{}", file.path), format, file.content, lines).await?;
-        }
+    for ArchivedFile { archive, path, content } in files {
+        let format = ChartFormat::from_path(&path);
+        let parts = [Some(name.clone()), archive, Some(path).filter(|path| !path.is_empty())];
+        let name = parts.into_iter().flatten().collect::<Vec<_>>().join("/");
+        write_file(&name, format, content, lines).await?;
     }
     Ok(())
 }
 
 async fn write_file<W: Write>(
     name: &str,
-    format: ChartFormat,
+    format: Option<ChartFormat>,
     content: Result<Vec<u8>, EntryError>,
     lines: &mut Lines<'_, W>,
 ) -> Result<()> {
-    // The hash does not need the ROX file.
-    let decoded = content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, &|_| true)?));
+    let decoded = match (content, format) {
+        // The hash does not need the ROX file.
+        (Ok(bytes), Some(format)) => {
+            decode_skipping_stored_rox(format, &bytes, &|_| true).map_err(Into::into)
+        }
+        // Only chart files have content.
+        (Ok(_), None) => return Ok(()),
+        (Err(error), _) => Err(error),
+    };
     let DecodedFile { charts, refused } = match decoded {
         Ok(decoded) => decoded,
         Err(error) => return lines.write_refused(name, None, &error).await,

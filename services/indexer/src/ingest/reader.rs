@@ -19,7 +19,7 @@ use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
 use crate::fingerprint::{Fingerprinter, input_key};
 use crate::input_files;
-use crate::library::Input;
+use crate::library::{FolderInInput, Input};
 use crate::song_folder::{self, SongFolder};
 
 /// Number of inputs whose fingerprints are looked up in one query.
@@ -209,7 +209,8 @@ impl Reader {
     /// Looks up the stored charts of the inputs that have to be decoded.
     async fn find_stored(&self, store: &Store, planned: &mut [PlannedInput]) -> anyhow::Result<()> {
         let changed = planned.iter().filter(|planned| planned.unchanged.is_none());
-        let ids: Vec<_> = changed.map(|planned| self.inputs[planned.index].identify("").id).collect();
+        let own = FolderInInput::default();
+        let ids: Vec<_> = changed.map(|planned| self.inputs[planned.index].identify(&own).id).collect();
         if ids.is_empty() {
             return Ok(());
         }

@@ -73,6 +73,31 @@ fn archives_in_archives_are_hashed() {
     assert_eq!((code, kinds), (Some(0), vec![Some("nested_archive"); 2]));
 }
 
+/// The game reads no `.sm` file beside an `.ssc` file.
+#[test]
+fn sm_beside_ssc_is_hashed_only_if_named() {
+    let library = Library::new();
+    let simfile = "#BPMS:0=120;#NOTES:dance-single::Hard:1:0:1000;";
+    let ssc = "#VERSION:0.83;#BPMS:0=120;#NOTEDATA:;#STEPSTYPE:dance-single;#NOTES:0100;";
+    for (file, content) in [
+        ("song/a.sm", simfile),
+        ("song/b.SSC", ssc),
+        ("song/sub/a.sm", simfile),
+        ("none/a.sm", simfile),
+        ("none/b.ssc", ""),
+    ] {
+        library.file(file, content);
+    }
+    let (_, lines, _) = hash(&[&library.argument()]);
+    assert_eq!(files(&lines, &library), ["none/b.ssc", "song/b.SSC", "song/sub/a.sm"]);
+    assert!(lines[0]["kind"].is_string(), "the `.sm` file is not read in place of this one: {}", lines[0]);
+    library.pack("song", "packed.zip");
+    let named = library.root().join("none/a.sm");
+    let (_, lines, _) = hash(&[&library.argument(), named.to_str().unwrap()]);
+    let expected = ["none/b.ssc", "packed.zip/song/b.SSC", "packed.zip/song/sub/a.sm", "none/a.sm"];
+    assert_eq!(files(&lines, &library), expected);
+}
+
 #[test]
 fn paths_that_cannot_be_hashed_are_errors() {
     let library = Library::new();

@@ -12,7 +12,7 @@ use zip::ZipReadOptions;
 use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::unstable::read::ZipIterable;
 
-use crate::format::is_system_file;
+use crate::format::{is_system_file, skip_replaced_simfiles};
 use crate::metadata::excerpt;
 use crate::panic_guard::catch_panic;
 use crate::text_encoding::EntryNameEncoding;
@@ -124,7 +124,8 @@ pub struct ArchiveReader {
 
 impl ArchiveReader {
     /// Reads the chart files of an archive, sorted by path, and then those of the archives in it. Archives in
-    /// these are refused, and entries that are neither chart files nor archives are ignored.
+    /// these are refused, and entries that are neither chart files nor archives are ignored, as is an `.sm`
+    /// file beside an `.ssc` file.
     ///
     /// An entry that is refused or cannot be read has an [`EntryError`] in place of its bytes; other entries
     /// are not affected. The whole archive is refused if its directory is damaged, or if it exceeds
@@ -174,6 +175,7 @@ impl ArchiveReader {
                 files.push(ArchivedFile { archive: archive.map(str::to_owned), path, content });
             }
         }
+        skip_replaced_simfiles(&mut files, |file| &file.path);
         files.sort_by(|a, b| a.path.cmp(&b.path));
         nested.sort_by(|a, b| a.archive.cmp(&b.archive));
         files.append(&mut nested);

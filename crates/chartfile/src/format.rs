@@ -1,5 +1,7 @@
 //! Recognises chart files by their names.
 
+use std::collections::HashSet;
+
 /// The chart file formats that the index reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChartFormat {
@@ -30,6 +32,19 @@ impl ChartFormat {
             _ => None,
         }
     }
+}
+
+/// Removes every `.sm` file that is in one folder with an `.ssc` file: the game does not read it, not even if
+/// the `.ssc` has no chart (itgmania 5d4f9dcb, `NotesLoader::LoadFromDir`). Paths have `/` between their
+/// components.
+pub fn skip_replaced_simfiles<T>(files: &mut Vec<T>, path: impl Fn(&T) -> &str) {
+    let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+    let is_ssc = |path: &&str| ChartFormat::from_path(path) == Some(ChartFormat::Ssc);
+    let replaced: HashSet<String> = files.iter().map(&path).filter(is_ssc).map(folder).collect();
+    files.retain(|file| {
+        let path = path(file);
+        ChartFormat::from_path(path) != Some(ChartFormat::Sm) || !replaced.contains(&folder(path))
+    });
 }
 
 /// Whether an operating system, rather than an author, created the file at `path`.
@@ -67,5 +82,26 @@ mod tests {
         ] {
             assert_eq!(ChartFormat::from_path(path), expected, "{path:?}");
         }
+    }
+
+    #[test]
+    fn ssc_replaces_the_sm_files_of_its_folder() {
+        let mut files = vec![
+            "a.sm",
+            "b.SSC",
+            "c.osu",
+            "d.SM",
+            "e/a.sm",
+            "e/f/b.ssc",
+            "g/._b.ssc",
+            "g/a.sm",
+            "h/a.ssc",
+            "h/b.ssc",
+        ];
+        skip_replaced_simfiles(&mut files, |path| path);
+        assert_eq!(
+            files,
+            ["b.SSC", "c.osu", "e/a.sm", "e/f/b.ssc", "g/._b.ssc", "g/a.sm", "h/a.ssc", "h/b.ssc"]
+        );
     }
 }

@@ -32,7 +32,7 @@ mod simfile;
 mod text_encoding;
 
 pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};
-pub use format::ChartFormat;
+pub use format::{ChartFormat, skip_replaced_simfiles};
 pub use refusal::{Refusal, RefusedChart};
 pub use rox_file::{IsStored, RoxContent, inspect_rox};
 pub use text_encoding::decode_file_name;

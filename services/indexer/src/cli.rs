@@ -162,7 +162,7 @@ pub(crate) enum Command {
     /// and one per file or chart without a note hash, with the reason.
     Hash {
         /// Chart files (.osu, .qua, .sm, .ssc), archives (.olz, .osz, .qp, .smzip, .zip), and folders that
-        /// contain them
+        /// contain them. An .sm file beside an .ssc file is only read if it is named
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Add what the index at this base address knows of each chart, e.g. `https://charts.example`, as

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use chart_index_chartfile::archive::{ArchiveReader, ArchivedFile};
-use chart_index_chartfile::{MAX_FILE_BYTES, Refusal, decode_file_name};
+use chart_index_chartfile::{MAX_FILE_BYTES, Refusal, decode_file_name, skip_replaced_simfiles};
 use chart_index_domain::ChartsetTooLarge;
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use walkdir::WalkDir;
@@ -99,6 +99,7 @@ pub(crate) fn list(input: &Input) -> Result<Vec<(String, PathBuf)>, InputError> 
         }
     }
     check_files(count)?;
+    skip_replaced_simfiles(&mut files, |(name, _)| name);
     files.sort();
     Ok(files)
 }

@@ -115,11 +115,10 @@ fn check_size(files: &[ChartFile]) -> Result<(), ChartsetTooLarge> {
 /// The chartset of the files; `None` if nothing in them can be indexed.
 fn decode_files(
     identity: &SongFolderIdentity,
-    mut files: Vec<ChartFile>,
+    files: Vec<ChartFile>,
     is_stored: IsStored<'_>,
     refused: &mut Vec<RefusedFile>,
 ) -> Result<Option<ChartsetDraft>, ChartsetTooLarge> {
-    sort_by_precedence(&mut files);
     let mut charts = DistinctCharts::default();
     for file in files {
         let decoded = decode_file(identity, file, is_stored, refused);
@@ -168,15 +167,6 @@ fn decode_file(
             charts.into_iter().map(|chart| without_foreign_ids(identity, format, chart)).collect()
         }
     }
-}
-
-/// Sorts files so that the first one with a chart provides its metadata: an `.ssc`, which has more metadata,
-/// before the `.sm` of the same name for older versions of the game. The game itself prefers the `.ssc`, too.
-fn sort_by_precedence(files: &mut [ChartFile]) {
-    files.sort_by_cached_key(|file| {
-        let (stem, extension) = file.name.rsplit_once('.').unwrap_or((&file.name, ""));
-        (stem.to_owned(), extension.eq_ignore_ascii_case("sm"), extension.to_owned())
-    });
 }
 
 /// Removes the ids from a `.qua` chart outside the first game: other games with ids of their own write this

@@ -181,7 +181,7 @@ fn archives_in_an_archive_are_read() {
     let archive = zip_of(&[
         ("z.osu", b"z"),
         ("sets/one.osz", &inner),
-        ("sets/two.SMZIP", &zip_of(&[("a.ssc", b"ssc")])),
+        ("sets/two.SMZIP", &zip_of(&[("a.sm", b"sm"), ("a.ssc", b"ssc")])),
         ("broken.zip", b"PK no archive"),
         ("empty.qp", &zip_of(&[])),
         ("encrypted.olz", &encrypted),

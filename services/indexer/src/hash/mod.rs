@@ -3,7 +3,7 @@
 mod lines;
 mod lookup;
 
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ use crate::input_files::read_file;
 use crate::library::{chart_format, is_archive};
 
 /// Writes one JSON object per chart, and per file or chart without a note hash, for all chart files and
-/// archives at or below the paths, in the order of their names. A file that `path` itself names must be a chart
-/// file or an archive.
+/// archives at or below the paths, in the order of their names. An `.sm` file beside an `.ssc` file is not
+/// read, unless a path names it. A file that `path` itself names must be a chart file or an archive.
 ///
 /// The lines of charts have what the instance at `lookup` knows of them.
 ///
@@ -49,15 +49,41 @@ async fn write_lines<W: Write>(paths: &[PathBuf], mut lines: Lines<'_, W>) -> Re
         if !metadata.is_dir() && chart_format(path).is_none() && !is_archive(path) {
             anyhow::bail!("{} is neither a folder, a chart file nor an archive", path.display());
         }
+        let mut replaced = ReplacedSimfiles::default();
         for entry in WalkDir::new(path).sort_by_file_name() {
             let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
             // Only regular files, unless it is the path itself: a symbolic link may lead anywhere.
-            if entry.file_type().is_file() || entry.depth() == 0 && metadata.is_file() {
+            let is_named = entry.depth() == 0 && metadata.is_file();
+            if is_named || entry.file_type().is_file() && !replaced.contains(entry.path()) {
                 hash_file(entry.path(), &mut lines).await?;
             }
         }
     }
     lines.finish().await
+}
+
+/// The `.sm` files that the game does not read, for the `.ssc` file of their folder.
+#[derive(Default)]
+struct ReplacedSimfiles {
+    folder: PathBuf,
+    has_ssc: bool,
+}
+
+impl ReplacedSimfiles {
+    fn contains(&mut self, path: &Path) -> bool {
+        let Some(folder) = path.parent().filter(|_| chart_format(path) == Some(ChartFormat::Sm)) else {
+            return false;
+        };
+        if self.folder != folder {
+            let is_ssc = |entry: DirEntry| {
+                let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                is_file && chart_format(&entry.path()) == Some(ChartFormat::Ssc)
+            };
+            self.has_ssc = folder.read_dir().into_iter().flatten().flatten().any(is_ssc);
+            folder.clone_into(&mut self.folder);
+        }
+        self.has_ssc
+    }
 }
 
 async fn hash_file<W: Write>(path: &Path, lines: &mut Lines<'_, W>) -> Result<()> {

@@ -14,6 +14,7 @@ mod metrics;
 mod mirror;
 mod objects;
 mod real_charts;
+mod refusals;
 mod reingest;
 mod removals;
 mod signed_exports;

@@ -84,6 +84,19 @@ impl From<&EntryError> for RefusalKind {
 mod tests {
     use super::*;
 
+    /// `tests/indexer/refusals.rs` goes through the page.
+    #[test]
+    fn every_kind_is_documented() {
+        let page = include_str!("../../../docs/operations/ingest.md");
+        let table = page.split_once("| `kind` |").unwrap().1.split_once("\n\n").unwrap().0;
+        let rows = table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once("` |"));
+        let documented: Vec<&str> = rows.flat_map(|(kinds, _)| kinds.split("`, `")).collect();
+        assert_eq!(documented.len(), RefusalKind::VARIANTS.len());
+        for kind in RefusalKind::VARIANTS {
+            assert!(documented.contains(&kind.into_str()), "{kind:?}");
+        }
+    }
+
     #[test]
     fn names_are_the_same_in_reports_and_metrics() {
         for kind in RefusalKind::VARIANTS {

@@ -238,3 +238,54 @@ async fn restored_files_are_ingested_again() {
     assert_eq!(database.0.psql(stored), "3|4|3");
     assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
+
+/// The lines of a report about removed charts that no file has any more, as hash and path.
+fn unmatched(report: &[serde_json::Value]) -> Vec<(&str, &str)> {
+    let lines = report.iter().filter(|line| line["outcome"] == "unmatchedRemoval");
+    lines.map(|line| (line["chartHash"].as_str().unwrap(), line["path"].as_str().unwrap())).collect()
+}
+
+/// As after an upgrade: a chart is read in another way, and its removal names the earlier hash.
+#[tokio::test]
+async fn removed_charts_that_no_file_has_are_reported() {
+    let removed = Removed::new().await;
+    let Removed { database, library, chart, .. } = &removed;
+    let id = database.chartsets()["alpha/3 three"].clone();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(11));
+    let (_, report) = database.ingest_with_report(library, &[]);
+    assert_eq!(unmatched(&report), [], "set 3 has the chart");
+    library.osu("alpha/3 three/a.osu", ChartSpec::numbered(12));
+    let (summary, report) = database.ingest_with_report(library, &[]);
+    assert_eq!(unmatched(&report), [(&**chart, "alpha/3 three")]);
+    let expected =
+        format!("removed chart {chart}: no file has it any more; it was in alpha/3 three (chartset {id})\n");
+    assert!(summary.contains(&expected) && summary.contains("1 removal without a file\n"), "{summary}");
+    for arguments in [&[][..], &["--full"]] {
+        let (_, report) = database.ingest_with_report(library, arguments);
+        assert_eq!(unmatched(&report), [], "reported once");
+    }
+    // Nor is one that the index never had.
+    database.run(&["remove", "chart", &"0".repeat(64)]);
+    let (_, report) = database.ingest_with_report(library, &["--full"]);
+    assert_eq!(unmatched(&report), []);
+}
+
+/// Nothing in the index tells which files had an erased chart but the recorded outcome of an ingest after it.
+#[tokio::test]
+async fn erased_charts_that_no_file_has_are_reported() {
+    let removed = Removed::new().await;
+    let Removed { database, library, chart, .. } = &removed;
+    database.run(&["remove", "chart", chart, "--erase"]);
+    for arguments in [&[][..], &[], &["--full"]] {
+        let (_, report) = database.ingest_with_report(library, arguments);
+        assert_eq!(unmatched(&report), []);
+    }
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(11));
+    let (_, report) = database.ingest_with_report(library, &[]);
+    assert_eq!(unmatched(&report), [], "set 3, which is unchanged, has the chart");
+    library.osu("alpha/3 three/a.osu", ChartSpec::numbered(12));
+    let (_, report) = database.ingest_with_report(library, &["--full"]);
+    assert_eq!(unmatched(&report), [(&**chart, "alpha/3 three")]);
+    let (_, report) = database.ingest_with_report(library, &["--full"]);
+    assert_eq!(unmatched(&report), []);
+}

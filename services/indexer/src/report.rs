@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use chart_index_domain::ChartsetId;
+use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_store::RemovedMember;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -46,6 +47,7 @@ pub(crate) struct Report {
     refused: Vec<RefusedFile>,
     duplicates: Vec<ChartsetLine>,
     failed: Vec<ChartsetLine>,
+    unmatched_removals: Vec<UnmatchedRemovalLine>,
 }
 
 /// A line of the report about a chartset.
@@ -88,6 +90,17 @@ struct RefusedLine<'a> {
     refused: &'a RefusedFile,
 }
 
+/// A line of the report about a removed chart that no file has any more.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UnmatchedRemovalLine {
+    outcome: &'static str,
+    chart_hash: NoteHash,
+    /// The path of a chartset that had it.
+    path: String,
+    chartset: ChartsetId,
+}
+
 impl Report {
     /// A report about this number of inputs, which writes JSON Lines to `file`.
     ///
@@ -113,6 +126,7 @@ impl Report {
             refused: Vec::new(),
             duplicates: Vec::new(),
             failed: Vec::new(),
+            unmatched_removals: Vec::new(),
         })
     }
 
@@ -157,6 +171,16 @@ impl Report {
         Ok(())
     }
 
+    /// Reports removed charts that no file has any more, with the chartsets that had them.
+    pub(crate) fn add_unmatched_removals(&mut self, removals: Vec<RemovedMember>) -> Result<()> {
+        for RemovedMember { chart: chart_hash, chartset, path } in removals {
+            let line = UnmatchedRemovalLine { outcome: "unmatchedRemoval", chart_hash, path, chartset };
+            self.write(&line)?;
+            self.unmatched_removals.push(line);
+        }
+        Ok(())
+    }
+
     /// Ends the progress output and flushes the report.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.progress.finish();
@@ -193,6 +217,7 @@ impl Report {
             (self.still_removed, "chartset", "still removed"),
             (self.duplicates.len() as u64, "duplicate", "ignored"),
             (self.failed.len() as u64, "chartset", "failed"),
+            (self.unmatched_removals.len() as u64, "removal", "without a file"),
         ] {
             if count > 0 {
                 writeln!(out, "{} {outcome}", plural(count, noun))?;
@@ -201,7 +226,7 @@ impl Report {
         Ok(())
     }
 
-    /// Prints the duplicate and failed chartsets.
+    /// Prints the duplicate and failed chartsets, and the removed charts that no file has any more.
     fn print_unstored(&self, out: &mut impl Write) -> std::io::Result<()> {
         for ChartsetLine { path, chartset, chosen, .. } in &self.duplicates {
             let chosen = chosen.as_deref().unwrap_or_default();
@@ -209,6 +234,12 @@ impl Report {
         }
         for ChartsetLine { path, chartset, reason, .. } in &self.failed {
             writeln!(out, "failed: {path}: chartset {chartset}: {}", reason.as_deref().unwrap_or_default())?;
+        }
+        for UnmatchedRemovalLine { chart_hash, path, chartset, .. } in &self.unmatched_removals {
+            writeln!(
+                out,
+                "removed chart {chart_hash}: no file has it any more; it was in {path} (chartset {chartset})"
+            )?;
         }
         Ok(())
     }

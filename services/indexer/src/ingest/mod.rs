@@ -7,6 +7,7 @@
 
 mod outcome;
 mod reader;
+mod removed_charts;
 mod writer;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use tracing::{Instrument, Span};
 
 use self::outcome::{RecordedOutcome, StoredChartset};
 use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
+use self::removed_charts::RemovedCharts;
 use self::writer::{InputReport, Writer};
 use crate::backoff::retry_store_call;
 use crate::change_feed;
@@ -121,6 +123,7 @@ struct Ingest {
     claims: HashMap<ChartsetId, usize>,
     /// Fingerprints to record, by input key.
     fingerprints: HashMap<[u8; 32], InputFingerprint>,
+    removed: RemovedCharts,
 }
 
 impl Ingest {
@@ -138,7 +141,8 @@ impl Ingest {
             stop: stop.clone(),
             sampler,
         };
-        let writer = Writer { store, stored_this_run, stop: stop.clone() };
+        let removed = RemovedCharts::default();
+        let writer = Writer { store, stored_this_run, erased: removed.erased.clone(), stop: stop.clone() };
         Self {
             reader: Arc::new(reader),
             writer,
@@ -146,18 +150,46 @@ impl Ingest {
             stop,
             claims: HashMap::new(),
             fingerprints: HashMap::new(),
+            removed,
         }
     }
 
-    /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress.
+    /// Processes inputs until the last one, a signal, or a failure, and then reports removed charts that no
+    /// file has any more.
     async fn run(mut self, report: &mut Report) -> Result<Completion> {
-        let mut inputs = std::pin::pin!(self.reader.clone().read_all());
         let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
+        let Some(store) = self.writer.store.clone() else {
+            return self.process_all(&mut signalled, report).await;
+        };
+        self.removed = tokio::select! {
+            () = &mut signalled => return Ok(Completion::Interrupted),
+            removed = RemovedCharts::read(&store, &self.stop) => removed?,
+        };
+        self.writer.erased = self.removed.erased.clone();
+        let completion = self.process_all(&mut signalled, report).await?;
+        // After a signal the process must end soon. The next run decodes the inputs of the last batch again.
+        if completion == Completion::All {
+            self.flush().await?;
+        }
+        match self.removed.unmatched(&store, &self.stop).await {
+            Err(_) if completion == Completion::Interrupted => {}
+            unmatched => report.add_unmatched_removals(unmatched?)?,
+        }
+        Ok(completion)
+    }
+
+    /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress.
+    async fn process_all(
+        &mut self,
+        signalled: &mut (impl Future<Output = ()> + Unpin),
+        report: &mut Report,
+    ) -> Result<Completion> {
+        let mut inputs = std::pin::pin!(self.reader.clone().read_all());
         let mut writers = JoinSet::new();
         let mut end: Option<Result<Completion>> = None;
         while end.is_none() || !writers.is_empty() {
             let step = tokio::select! {
-                () = &mut signalled, if !self.stop.is_cancelled() => Ok(Some(Completion::Interrupted)),
+                () = &mut *signalled, if !self.stop.is_cancelled() => Ok(Some(Completion::Interrupted)),
                 Some(joined) = writers.join_next() => self.finish(joined, report).await.map(|()| None),
                 input = inputs.next(), if end.is_none() && writers.len() < WRITERS => match input {
                     Some(input) => self.process(input, &mut writers, report).await.map(|()| None),
@@ -173,11 +205,7 @@ impl Ingest {
                 (_, step) => step.transpose(),
             };
         }
-        match end.unwrap_or(Ok(Completion::All)) {
-            Ok(Completion::All) => self.flush().await.map(|()| Completion::All),
-            // The process must end soon. The next run decodes the inputs of the last batch again.
-            end => end,
-        }
+        end.unwrap_or(Ok(Completion::All))
     }
 
     /// Starts to store the chartsets of an input, or reports them as unchanged.
@@ -187,13 +215,15 @@ impl Ingest {
         writers: &mut JoinSet<Result<InputReport, StoreError>>,
         report: &mut Report,
     ) -> Result<()> {
-        let ReadInput { index, content, fingerprint, span } = input?;
+        let ReadInput { index, content, erased_before, fingerprint, span } = input?;
         match content {
             InputContent::Unchanged(outcome) => {
+                self.removed.add_unchanged(erased_before);
                 let input_report = self.unchanged(index, outcome, fingerprint);
                 self.record(input_report, report).await
             }
             InputContent::Decoded(folders) => {
+                self.removed.add_decoded(erased_before, &folders);
                 let refused = folders.iter().filter(|folder| folder.is_refused()).count() as u64;
                 let (folders, duplicates) = self.split_duplicates(index, folders);
                 // An input with duplicates is decoded again in the next run: the chosen one may be gone by

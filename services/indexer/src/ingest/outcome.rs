@@ -1,9 +1,9 @@
 //! The recorded outcome of an input, from which an unchanged input is reported.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use chart_index_domain::{ChartsetDraft, ChartsetId};
-use chart_index_store::{ExpectedChartset, content_fingerprint};
+use chart_index_domain::{ChartsetDraft, ChartsetId, NoteHash};
+use chart_index_store::{ExpectedChartset, RemovedMember, content_fingerprint};
 use serde::{Deserialize, Serialize};
 
 use crate::song_folder::RefusedFile;
@@ -33,6 +33,14 @@ impl RecordedOutcome {
         }
         all
     }
+
+    /// The erased charts that the files have.
+    pub(super) fn erased(&self) -> impl Iterator<Item = RemovedMember> {
+        self.chartsets.iter().flat_map(|chartset| {
+            let member = |&chart| RemovedMember { chart, chartset: chartset.id, path: chartset.path.clone() };
+            chartset.erased.iter().map(member)
+        })
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,16 +50,21 @@ pub(super) struct StoredChartset {
     pub(super) charts: usize,
     /// The content fingerprint, in hexadecimal.
     fingerprint: String,
+    /// The charts of the files that are not stored since they were erased.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    erased: Vec<NoteHash>,
     /// Whether the chartset is removed at present. Not recorded.
     #[serde(skip)]
     pub(super) removed: bool,
 }
 
 impl StoredChartset {
-    pub(super) fn from_draft(draft: &ChartsetDraft) -> Self {
+    pub(super) fn from_draft(draft: &ChartsetDraft, erased: &HashSet<NoteHash>) -> Self {
         let fingerprint = blake3::Hash::from_bytes(content_fingerprint(draft)).to_hex().to_string();
         let (id, path, charts) = (draft.id, draft.path.clone(), draft.charts.len());
-        Self { id, path, charts, fingerprint, removed: false }
+        let hashes = draft.charts.iter().map(|chart| chart.hash);
+        let erased = hashes.filter(|hash| erased.contains(hash)).collect();
+        Self { id, path, charts, fingerprint, erased, removed: false }
     }
 
     /// The chartset that the store is expected to have. `None` if the record is invalid.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_instrumentation::Sampler;
-use chart_index_store::{InputFingerprint, Store};
+use chart_index_store::{InputFingerprint, RemovedMember, Store};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -55,6 +55,8 @@ pub(super) struct ReadInput {
     /// Its index in [`Reader::inputs`].
     pub(super) index: usize,
     pub(super) content: InputContent,
+    /// The erased charts that its files had when it was last decoded.
+    pub(super) erased_before: Vec<RemovedMember>,
     /// The fingerprint to record. Its outcome is still empty for a decoded input.
     pub(super) fingerprint: Option<InputFingerprint>,
     /// The span of the input: disabled if it is unchanged or not sampled.
@@ -78,6 +80,8 @@ struct PlannedInput {
     unchanged: Option<RecordedOutcome>,
     /// The fingerprint to record for an unchanged input with new metadata.
     fingerprint: Option<InputFingerprint>,
+    /// The erased charts of the recorded outcome.
+    erased_before: Vec<RemovedMember>,
     /// The charts that the chartsets of this chunk had in the store when the chunk was planned.
     stored_before: Arc<HashSet<NoteHash>>,
 }
@@ -135,7 +139,7 @@ impl Reader {
         store: &Store,
         mut planned: Vec<PlannedInput>,
     ) -> anyhow::Result<Vec<PlannedInput>> {
-        if self.full || self.fingerprinter.is_none() {
+        if self.fingerprinter.is_none() {
             return Ok(planned);
         }
         let keys: Vec<[u8; 32]> =
@@ -145,10 +149,12 @@ impl Reader {
             recorded.into_iter().map(|recorded| (recorded.input_key, recorded)).collect();
         let compare = move |reader: &Self| {
             for (planned, key) in planned.iter_mut().zip(&keys) {
-                let recorded = recorded.remove(key);
-                if let Some((outcome, fingerprint)) =
-                    recorded.and_then(|recorded| reader.recorded_outcome(planned, recorded))
-                {
+                let Some(recorded) = recorded.remove(key) else { continue };
+                let Ok(outcome) = serde_json::from_str::<RecordedOutcome>(&recorded.outcome) else {
+                    continue;
+                };
+                planned.erased_before = outcome.erased().collect();
+                if let Some((outcome, fingerprint)) = reader.if_unchanged(planned, recorded, outcome) {
                     (planned.unchanged, planned.fingerprint) = (Some(outcome), fingerprint);
                 }
             }
@@ -161,13 +167,16 @@ impl Reader {
 
     /// The recorded outcome, if the files of the input are unchanged, and the fingerprint to record if their
     /// metadata is new.
-    fn recorded_outcome(
+    fn if_unchanged(
         &self,
         planned: &PlannedInput,
         mut recorded: InputFingerprint,
+        outcome: RecordedOutcome,
     ) -> Option<(RecordedOutcome, Option<InputFingerprint>)> {
+        if self.full {
+            return None;
+        }
         let file_metadata_digest = planned.file_metadata_digest;
-        let outcome = serde_json::from_str(&recorded.outcome).ok()?;
         if file_metadata_digest.is_some() && file_metadata_digest == recorded.file_metadata_digest {
             return Some((outcome, None));
         }
@@ -223,10 +232,11 @@ impl Reader {
 
     /// Starts to decode an input that changed.
     fn read(self: Arc<Self>, planned: PlannedInput) -> Pending {
-        let PlannedInput { index, file_metadata_digest, unchanged, fingerprint, stored_before } = planned;
-        if let Some(outcome) = unchanged {
-            let content = InputContent::Unchanged(outcome);
-            return Pending::Unchanged(ReadInput { index, content, fingerprint, span: Span::none() }.into());
+        let PlannedInput { index, file_metadata_digest, stored_before, erased_before, .. } = planned;
+        if let Some(outcome) = planned.unchanged {
+            let (content, fingerprint) = (InputContent::Unchanged(outcome), planned.fingerprint);
+            let input = ReadInput { index, content, erased_before, fingerprint, span: Span::none() };
+            return Pending::Unchanged(input.into());
         }
         // In a separate task, so that decoding starts when a core is free, even while the stream is not polled.
         let decoding = async move {
@@ -236,7 +246,7 @@ impl Reader {
                     let decode = || reader.decode(index, file_metadata_digest, &stored_before);
                     tracing::debug_span!("decode").in_scope(decode)
                 });
-                ReadInput { index, content, fingerprint, span }
+                ReadInput { index, content, erased_before, fingerprint, span }
             };
             self.blocking(decode).await
         };

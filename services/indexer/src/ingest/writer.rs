@@ -1,6 +1,9 @@
 //! Stores decoded song folders, one transaction each.
 
-use chart_index_domain::ChartsetDraft;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_store::{InputFingerprint, PutEffect, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -18,6 +21,8 @@ pub(super) struct Writer {
     pub(super) store: Option<Store>,
     /// The charts stored by this run.
     pub(super) stored_this_run: StoredHashes,
+    /// Charts that are erased.
+    pub(super) erased: Arc<HashSet<NoteHash>>,
     /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
 }
@@ -56,7 +61,7 @@ impl Writer {
                 let line = self.store_draft(draft).await?;
                 complete &= line.outcome != ChartsetOutcome::Failed;
                 report.chartsets.push(line);
-                outcome.chartsets.push(StoredChartset::from_draft(draft));
+                outcome.chartsets.push(StoredChartset::from_draft(draft, &self.erased));
             }
         }
         if let Some(mut fingerprint) = fingerprint.filter(|_| complete)

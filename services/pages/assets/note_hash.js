@@ -1,9 +1,10 @@
-// Computes the note hash, version 1, and the variant, version 1, of notes in the browser.
+// Computes the note hash, version 1, and the variant, version 1, of notes in the browser. Has what the readers of
+// all formats share.
 
 import { blake3 } from "./blake3.js";
 
 /** A reason why there is no hash. */
-class CannotTell extends Error {}
+export class CannotTell extends Error {}
 
 export function refuse(reason) {
   throw new CannotTell(reason);
@@ -18,6 +19,32 @@ export function explained(compute) {
     throw error;
   }
 }
+
+// --- Numbers and texts, as the games compute with them ---
+
+/** The nearest number in single precision. */
+export const single = Math.fround;
+
+/** The nearest whole number, of two the even one. */
+export function roundToEven(value) {
+  const rounded = Math.round(value);
+  return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
+}
+
+/** A time in whole microseconds, of which it has so many in its unit; halves are rounded away from zero. */
+export const microseconds = (time, inUnit) => Math.sign(time) * Math.round(Math.abs(time) * inUnit);
+
+/** A text without some characters around it. A loop takes no longer for many of them, as expressions do. */
+export function trim(text, isTrimmed, atStart = true) {
+  let [start, end] = [0, text.length];
+  while (atStart && start < end && isTrimmed(text[start])) start += 1;
+  while (end > start && isTrimmed(text[end - 1])) end -= 1;
+  return text.slice(start, end);
+}
+
+export const trimEnd = (text, isTrimmed) => trim(text, isTrimmed, false);
+
+// --- Hashes ---
 
 /** The note hash of notes with times in microseconds; throws a reason if there is none. */
 export function hashTimedNotes(keys, notes) {

@@ -1,308 +1,382 @@
-// Reads the charts of simfiles (.sm and .ssc) in the browser.
+// Reads the charts of simfiles (.sm and .ssc) as StepMania 5 loads them.
 //
-// This follows crates/chartfile and its decoder to the letter, so that the times of notes are the same to the
-// microsecond, and refuses what it does not know: negative BPMs and stops of .sm files, and cells in braces.
+// Citations are of itgmania 5d4f9dcb. The game reads bytes. What it compares with is ASCII, which is the same
+// in a text that is decoded as UTF-8, whatever its encoding is.
 
-import { explained, refuse } from "./note_hash.js";
+import { explained, microseconds, refuse, single, trim, trimEnd } from "./note_hash.js";
+import { Timing, addBpmsAndStops, both, rowOf } from "./simfile_timing.js";
 
-const MAX_PARAMETERS = 500_000;
+/** Limits that real files are far below: they have a few thousand tags, and up to about 30 charts. */
+const MAX_TAGS = 500_000;
 const MAX_CHARTS = 300;
-const MAX_STEPS = 100_000_000;
+const MAX_CHANGES = 500_000;
+/** Mines and rolls included. */
+const MAX_NOTES = 500_000;
 const MAX_TIME_US = 4e15;
-const ROWS_PER_BEAT = 48;
-/** The tolerance of beats that are computed from fractions of a measure. */
-const EPSILON = 1e-6;
+
+/** Song.h, STEPFILE_VERSION_NUMBER, and NotesLoaderSSC.h, VERSION_SPLIT_TIMING. */
+const VERSION = single(0.83);
+const VERSION_SPLIT_TIMING = single(0.7);
+
+/** GameManager.cpp, g_StepsTypeInfos: the step types of 4 to 7 columns that are played. */
 const COLUMNS = {
   "dance-single": 4,
-  "pump-single": 5,
   "dance-solo": 6,
+  "pump-single": 5,
   "pump-halfdouble": 6,
   "kb7-single": 7,
-  "dance-double": 8,
+  "ez2-single": 5,
+  "ez2-real": 7,
+  "para-single": 5,
+  "bm-single5": 6,
+  "bm-versus5": 6,
+  "maniax-single": 4,
+  "techno-single4": 4,
+  "techno-single5": 5,
+  "pnm-five": 5,
+  "kickbox-human": 4,
+  "kickbox-quadarm": 4,
+  "kickbox-insect": 6,
 };
-
-const SPACE = String.raw`[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]`;
-const IS_SPACE = new RegExp(SPACE);
-const SPACES_AROUND = new RegExp(`^${SPACE}+|${SPACE}+$`, "g");
-
-/** Trims what Unicode calls white space, which is not what String.trim does outside of ASCII. */
-export function trim(text) {
-  return /[^\0-\x7f]/.test(text) ? text.replace(SPACES_AROUND, "") : text.trim();
-}
-
-// The grammar of numbers in Rust, without infinity and NaN.
-export const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-
-/** A number of the grammar of Rust; `undefined` for other texts. */
-function float(text) {
-  if (FLOAT.test(text)) return Number(text);
-  return /^[+-]?(?:inf|infinity|nan)$/i.test(text) ? NaN : undefined;
-}
-
-/** Rounds half away from zero. */
-const round = (number) => Math.sign(number) * Math.round(Math.abs(number));
+/** NotesLoaderSM.cpp, LoadFromTokens. */
+const OLD_NAMES = { "ez2-single-hard": "ez2-single", para: "para-single" };
 
 /**
  * The charts of a simfile, each with its name and what the hash needs, or why it has none.
  *
- * @param {string} format `sm` or `ssc`
- * @param {string} text without byte order mark
+ * @param {string} text
+ * @param {boolean} isSsc
  */
-export function readSimfile(format, text) {
-  if (text.replace(/[^#:]/g, "").length > MAX_PARAMETERS) refuse("too many tags");
-  const tags = tokenize(text);
-  const isSm = format === "sm";
-  const blocks = isSm ? smBlocks(tags) : sscBlocks(tags);
-  if (blocks.length === 0) refuse("no charts");
-  const counts = ["BPMS", "STOPS", "DELAYS", "WARPS", "FAKES"].map((name) =>
-    Math.max(0, ...tags.filter((tag) => tag.name === name).map((tag) => tag.text.split("=").length - 1)));
-  const entries = counts.reduce((sum, count) => sum + count);
-  if (blocks.length > MAX_CHARTS || entries * (blocks.length + 1) * 20 > MAX_STEPS) refuse("too many charts");
-  const song = isSm ? tags : tags.slice(0, tags.findIndex((tag) => tag.name === "NOTEDATA"));
-  return blocks.map((block) => {
-    const difficulty = find(block, "DIFFICULTY")?.text ?? "";
-    const description = /^edit$/i.test(difficulty) && find(block, "DESCRIPTION")?.text;
-    return { name: description || difficulty, ...explained(() => readChart(block, song, isSm)) };
-  });
+export function readSimfile(text, isSsc) {
+  const charts = isSsc ? readSsc(text) : readSm(text);
+  if (charts.length === 0) refuse("no charts");
+  return charts.map(({ name, ...chart }) => ({ name, ...explained(() => readChart(chart)) }));
 }
 
-/** The tags `#NAME:value:value;` of a text, as StepMania reads them. */
-function tokenize(text) {
-  const tags = [];
-  let [current, isName, isLineStart] = [undefined, false, true];
-  let buffer = "";
-  const finish = (isOpen) => {
-    if (!current) return;
-    if (isOpen && isName) current.name = buffer;
-    else if (isOpen && buffer !== "") current.values.push(buffer);
-    const name = trim(current.name).replace(/[a-z]/g, (letter) => letter.toUpperCase());
-    const values = current.values.map(trim);
-    if (name !== "") tags.push({ name, values, text: values.join(":") });
-    [current, buffer] = [undefined, ""];
+function readChart({ stepsType, text, timing }) {
+  if (!Object.hasOwn(COLUMNS, stepsType)) refuse(`step type ${stepsType.slice(0, 40)}`);
+  const columns = COLUMNS[stepsType];
+  timing.finish();
+  const notes = readNotes(text, columns).filter(({ row }) => timing.isJudged(row));
+  const rows = new Set(notes.flatMap(({ row, end }) => (end === undefined ? [row] : [row, end])));
+  const ascending = [...rows].sort((a, b) => a - b);
+  const times = timing.secondsOf(ascending).map((seconds) => microseconds(seconds, 1e6));
+  if (!times.every((time) => Math.abs(time) <= MAX_TIME_US)) refuse("time out of range");
+  const timeOf = new Map(ascending.map((row, index) => [row, times[index]]));
+  const timed = notes.map(({ row, column, end }) => ({ startUs: timeOf.get(row), column, endUs: timeOf.get(end) }));
+  return { keys: columns, notes: timed };
+}
+
+// --- Tags ---
+
+/** How many parameters of a tag are read: those of `#NOTES` in an .sm file. */
+const MAX_PARAMETERS = 7;
+
+/** MsdFile.cpp, ReadBuf: the tags `#NAME:parameter:parameter;` of a file, each as its first parameters. */
+function* readTags(text) {
+  const ordinary = /[^#:;/\\]+/y;
+  let [count, tag, parameter, isLineStart] = [0, undefined, "", true];
+  const finishParameter = () => {
+    if (tag.length < MAX_PARAMETERS) tag.push(parameter);
+    [parameter, isLineStart] = ["", true];
   };
-  for (let index = 0; index < text.length; index += 1) {
+  for (let index = 0; index < text.length; ) {
     const character = text[index];
     if (character === "/" && text[index + 1] === "/") {
-      const end = text.indexOf("\n", index);
-      index = end < 0 ? text.length : end - 1;
-      continue;
-    }
-    if (character === "#" && (!current || isLineStart)) {
-      finish(true);
-      [current, isName, isLineStart] = [{ name: "", values: [] }, true, false];
-      continue;
-    }
-    if (current && character === "\\") {
-      buffer += text[(index += 1)] ?? "";
-    } else if (current && (character === ":" || character === ";")) {
-      if (isName) current.name = buffer;
-      else current.values.push(buffer);
-      [buffer, isName] = ["", false];
-      if (character === ";") finish(false);
-    } else if (current) {
-      buffer += character;
-    }
-    isLineStart = character === "\n" || (isLineStart && IS_SPACE.test(character));
-  }
-  finish(true);
-  return tags;
-}
-
-/** The tags that the charts of an .sm file would have in an .ssc file. */
-function smBlocks(tags) {
-  return tags.filter((tag) => tag.name === "NOTES").map(({ values }) => {
-    if (values.length < 5) return [];
-    const [stepsType, description, difficulty] = values;
-    const measures = values.slice(5);
-    const tag = (name, values) => ({ name, values, text: values.join(":") });
-    return [
-      tag("STEPSTYPE", [stepsType]),
-      tag("DESCRIPTION", [description]),
-      tag("DIFFICULTY", [difficulty]),
-      tag("NOTES", measures),
-    ];
-  });
-}
-
-function sscBlocks(tags) {
-  const blocks = [];
-  for (const tag of tags) {
-    if (tag.name === "NOTEDATA") blocks.push([]);
-    else blocks.at(-1)?.push(tag);
-  }
-  return blocks;
-}
-
-/** The last tag with a name, which replaces earlier ones. */
-const find = (tags, name) => tags.findLast((tag) => tag.name === name);
-
-function readChart(block, song, isSm) {
-  const stepsType = (find(block, "STEPSTYPE")?.text ?? "").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-  const columns = Object.hasOwn(COLUMNS, stepsType) ? COLUMNS[stepsType] : refuse(`step type ${stepsType.slice(0, 40)}`);
-  const notes = block.findLast(({ name, text }) => (name === "NOTES" || name === "NOTES2") && text !== "");
-  if (!notes) refuse("no notes");
-  const timing = timingOf(block, song, isSm);
-  const rows = readRows(notes.values.length === 1 ? withWidths(notes.text, columns) : notes.text, columns);
-  const offset = float(find(block, "OFFSET")?.values[0] ?? find(song, "OFFSET")?.values[0] ?? "0") || 0;
-  const timeline = new Timeline(timing);
-  if (Math.max(Math.abs(offset), timeline.end) * 1e6 > MAX_TIME_US) refuse("time out of range");
-  return { keys: columns, notes: connected(place(rows, timeline)), hasBpm: true, timingPoints: timing.BPMS.length };
-}
-
-// --- Timing ---
-
-/** The entries `beat=value` of a tag, without those that are no numbers; `undefined` without the tag. */
-function entriesOf(tags, name, isSm) {
-  const tag = find(tags, name);
-  if (!tag) return undefined;
-  const entries = [];
-  for (const pair of tag.text.split(",")) {
-    const at = pair.indexOf("=");
-    if (at < 0) continue;
-    const entry = [float(trim(pair.slice(0, at))), float(trim(pair.slice(at + 1)))];
-    if (!entry.includes(undefined)) entries.push(entry);
-  }
-  // The games do not read these as they are written: .ssc files have warps of their own.
-  const isIgnored = { BPMS: !isSm && ((bpm) => bpm <= 0), STOPS: !isSm && ((stop) => stop < 0), DELAYS: (delay) => delay < 0 }[name];
-  const read = isIgnored ? entries.filter(([, value]) => !isIgnored(value)) : entries;
-  return name === "BPMS" && read.length === 0 ? entries : read;
-}
-
-/** The timing of the song with that of the chart over it. A chart with BPMs of its own has all timing of its own. */
-function timingOf(block, song, isSm) {
-  const isSplit = entriesOf(block, "BPMS", isSm)?.length > 0;
-  const timing = {};
-  for (const name of ["BPMS", "STOPS", "DELAYS", "WARPS", "FAKES"]) {
-    const own = entriesOf(block, name, isSm);
-    timing[name] = own && (isSplit || own.length > 0) ? own : entriesOf(song, name, isSm) ?? [];
-    for (const [beat, value] of timing[name]) {
-      const isRead = Number.isFinite(beat) && Number.isFinite(value) && (name === "BPMS" ? value > 0 : value >= 0);
-      if (!isRead) refuse(`${name} with ${beat}=${value}`);
+      index = text.indexOf("\n", index);
+      if (index < 0) break;
+    } else if (character === "#" && (!tag || isLineStart)) {
+      parameter = trimEnd(parameter, (one) => /[\r\n\t ]/.test(one));
+      if (tag) finishParameter();
+      if (tag) yield tag;
+      tag = [];
+      count += 1;
+      if (count > MAX_TAGS) refuse("too many tags");
+      index += 1;
+    } else if (!tag) {
+      index += character === "\\" ? 2 : 1;
+    } else if (character === ":" || character === ";") {
+      finishParameter();
+      if (character === ";") yield tag;
+      if (character === ";") tag = undefined;
+      index += 1;
+    } else {
+      if (character === "\\") index += 1;
+      ordinary.lastIndex = index;
+      const run = ordinary.exec(text)?.[0] ?? text[index] ?? "";
+      parameter += run;
+      isLineStart = startsLine(run, isLineStart);
+      index += run.length;
     }
   }
-  return timing.BPMS.length > 0 ? timing : refuse("no BPM");
+  if (!tag) return;
+  finishParameter();
+  yield tag;
 }
 
-// The order of the events of one beat: a warp ends before the next one, the BPM changes before a stop.
-const RANKS = { warpEnd: 0, bpm: 1, warp: 2, stop: 3, delay: 4 };
+/** Whether only blanks are before what follows a text, in its line. */
+function startsLine(text, isLineStart) {
+  const end = Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r"));
+  return (end >= 0 || isLineStart) && trim(text.slice(end + 1), (one) => /[ \t]/.test(one)) === "";
+}
 
-/** When the beats of a chart are, in seconds. */
-class Timeline {
-  constructor({ BPMS, STOPS, DELAYS, WARPS, FAKES }) {
-    const bpms = [...BPMS].sort((a, b) => a[0] - b[0]);
-    const event = (kind) => ([beat, value]) => ({ beat: Math.max(beat, 0), kind, value });
-    const positive = (entries) => entries.filter(([, value]) => value > 0);
-    const events = [
-      ...bpms.map(event("bpm")),
-      ...positive(STOPS).map(event("stop")),
-      ...positive(DELAYS).map(event("delay")),
-      ...positive(WARPS).flatMap(([beat, length]) => [event("warp")([beat]), event("warpEnd")([beat + length])]),
-    ].sort((a, b) => a.beat - b.beat || RANKS[a.kind] - RANKS[b.kind]);
-    this.fakes = positive(FAKES).map(([beat, length]) => [beat, beat + length]);
-    this.anchors = [{ beat: 0, note: 0, departure: 0, bpm: bpms[0][1], isWarped: false }];
-    let [beat, seconds, bpm, warps] = [0, 0, bpms[0][1], 0];
-    for (let index = 0; index < events.length; ) {
-      const at = events[index].beat;
-      if (warps === 0) seconds += ((at - beat) * 60) / bpm;
-      beat = at;
-      let [delay, stop] = [0, 0];
-      for (; index < events.length && events[index].beat === at; index += 1) {
-        const { kind, value } = events[index];
-        if (kind === "bpm") bpm = value;
-        else if (kind === "warp") warps += 1;
-        else if (kind === "warpEnd") warps = Math.max(0, warps - 1);
-        else if (kind === "stop") stop += value;
-        else delay += value;
-      }
-      const note = seconds + delay;
-      seconds = note + stop;
-      this.anchors.push({ beat, note, departure: seconds, bpm, isWarped: warps > 0 });
+/** RageUtil.cpp, Trim, whose `strchr` also finds the end of a text. */
+const trimBlanks = (text) => trim(text, (character) => "\r\n\t \0".includes(character));
+
+/** RageUtil.cpp, MakeUpper and MakeLower, as far as names have other letters. */
+const upper = (text) => text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+const lower = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+// --- Numbers ---
+
+/** RageUtil.cpp, StringToFloat: `strtof`, and 0 for what is not finite. Hexadecimal numbers are refused. */
+function number(text) {
+  if (/^[\t-\r ]*[+-]?0x\.?[\da-f]/i.test(text)) refuse("a hexadecimal number");
+  const [, digits] = /^[\t-\r ]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)/i.exec(text) ?? [];
+  const value = Number(digits ?? 0);
+  return Number.isFinite(single(value)) ? value : 0;
+}
+
+/** RageUtil.cpp, StringToInt: `stoi`, and 0 for what is none. */
+function integer(text) {
+  const value = Number(/^[\t-\r ]*([+-]?\d+)/.exec(text)?.[1] ?? 0);
+  return Math.abs(value) < 2 ** 31 ? value : 0;
+}
+
+/** NotesLoaderSM.cpp, RowToBeat: rows, which end with an R, are divided by the -1 that stands for "no rows". */
+function smBeat(text) {
+  const withRows = trim(text, (one) => /[r\0]/.test(one));
+  const beat = trim(withRows, (one) => /[R\0]/.test(one));
+  return beat === text ? single(number(text)) : -single(number(beat));
+}
+
+const sscBeat = (text) => single(number(text));
+
+/** RageUtil.cpp, split: the entries `a=b=…` of a parameter, without empty ones. */
+function entriesOf(parameter) {
+  const entries = parameter.split(",", MAX_CHANGES + 1);
+  if (entries.length > MAX_CHANGES) refuse("too many timing changes");
+  return entries.map((entry) => entry.split("=").filter(Boolean)).filter(({ length }) => length > 0);
+}
+
+// --- .sm ---
+
+/** NotesLoaderSM.cpp, LoadFromSimfile. */
+function readSm(text) {
+  const [timing, charts] = [new Timing(), []];
+  let [bpms, stops] = [[], []];
+  for (const [tag, value = "", ...others] of readTags(text)) {
+    const name = upper(tag);
+    if (name === "BPMS") bpms = smChanges(value);
+    else if (name === "STOPS" || name === "FREEZES") stops = smChanges(value);
+    else if (name === "DELAYS") addChanges(timing, name, value);
+    else if (/^NOTES2?$/.test(name) && others.length === 5) add(charts, smChart(value, others, timing));
+  }
+  addBpmsAndStops(timing, bpms, stops);
+  return charts;
+}
+
+/** NotesLoaderSM.cpp, ParseBPMs and ParseStops. */
+function smChanges(parameter) {
+  const pairs = entriesOf(parameter).filter(({ length }) => length === 2);
+  const changes = pairs.map(([beat, value]) => [smBeat(beat), both(number(value))]);
+  return changes.filter(([, value]) => value.single !== 0);
+}
+
+/** NotesLoaderSM.cpp, LoadFromTokens. */
+function smChart(stepsType, [description, difficulty, , , notes], timing) {
+  const type = trimBlanks(stepsType);
+  const name = Object.hasOwn(OLD_NAMES, type) ? OLD_NAMES[type] : lower(type);
+  return { name: chartName(difficulty, description), stepsType: name, text: trimBlanks(notes), timing };
+}
+
+function add(charts, chart) {
+  charts.push(chart);
+  if (charts.length > MAX_CHARTS) refuse("too many charts");
+}
+
+/** The difficulty, which is not the name of an edit. */
+function chartName(difficulty, description) {
+  const name = trimBlanks(difficulty);
+  return (/^edit$/i.test(name) && trimBlanks(description)) || name;
+}
+
+// --- .ssc ---
+
+/** NotesLoaderSSC.cpp, LoadFromSimfile. */
+function readSsc(text) {
+  const [song, charts] = [new Timing(), []];
+  let [version, chart] = [VERSION, undefined];
+  for (const [tag, value = ""] of readTags(text)) {
+    const name = upper(tag);
+    if (name === "VERSION") {
+      version = single(number(value));
+    } else if (chart && /^(?:NOTES2?|STEPFILENAME)$/.test(name)) {
+      // Notes in another file are not read here.
+      chart.notes = name === "STEPFILENAME" ? "" : value;
+      chart = undefined;
+    } else if (TIMING_TAGS.includes(name)) {
+      // NotesLoaderSSC.cpp, SetStepsBPMs and others: charts had no timing of their own.
+      if (!chart) addChanges(song, name, value, version);
+      else if (version >= VERSION_SPLIT_TIMING) addChanges(chart.timing, name, value, version);
+    } else if (chart) {
+      if (/^(?:STEPSTYPE|DESCRIPTION|DIFFICULTY)$/.test(name)) chart[name] = value;
+    } else if (name === "NOTEDATA") {
+      chart = { timing: new Timing() };
+      add(charts, chart);
     }
-    this.end = seconds;
   }
+  // The last one has no notes.
+  if (chart) charts.pop();
+  return charts.map((own) => sscChart(own, song));
+}
 
-  /** The last event at or before a beat. */
-  anchor(beat) {
-    let [low, high] = [0, this.anchors.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.anchors[middle].beat <= beat + EPSILON) low = middle + 1;
-      else high = middle;
-    }
-    return this.anchors[Math.max(0, low - 1)];
-  }
+/** Steps.h, GetTimingData: a chart has all timing of its own, or none. */
+function sscChart({ STEPSTYPE = "", DESCRIPTION = "", DIFFICULTY = "", notes = "", timing }, song) {
+  const used = timing.isEmpty ? song : timing.copy();
+  return { name: chartName(DIFFICULTY, DESCRIPTION), stepsType: lower(STEPSTYPE), text: notes, timing: used };
+}
 
-  /** The time of a note on a beat in microseconds. */
-  noteUs(beat) {
-    const { beat: at, note, departure, bpm, isWarped } = this.anchor(beat);
-    const isAt = Math.abs(beat - at) <= EPSILON;
-    return round((isAt ? note : isWarped ? departure : departure + ((beat - at) * 60) / bpm) * 1e6);
-  }
+// --- Timing changes ---
 
-  /** Whether notes on a beat are played. */
-  isPlayed(beat) {
-    return !this.anchor(beat).isWarped && !this.fakes.some(([start, end]) => beat + EPSILON >= start && beat + EPSILON < end);
+/** How many parts an entry has: exactly 2, or as many or more. */
+const MIN_PARTS = { COMBOS: 2, SCROLLS: 2, TIMESIGNATURES: 3, SPEEDS: 3 };
+const OTHER_TAGS = ["LABELS", "TICKCOUNTS", ...Object.keys(MIN_PARTS)];
+const TIMING_TAGS = ["BPMS", "STOPS", "DELAYS", "WARPS", "FAKES", ...OTHER_TAGS];
+
+/** NotesLoaderSSC.cpp, ProcessBPMs and others, and NotesLoaderSM.cpp, ProcessDelays and others. */
+function addChanges(timing, name, parameter, version) {
+  const least = MIN_PARTS[name];
+  for (const parts of entriesOf(parameter)) {
+    if (least ? parts.length >= least : parts.length === 2) addChange(timing, name, parts, version);
   }
+}
+
+function addChange(timing, name, parts, version) {
+  const isSm = /^(?:DELAYS|FAKES|TIMESIGNATURES|TICKCOUNTS|SPEEDS)$/.test(name);
+  const beat = (isSm ? smBeat : sscBeat)(parts[0]);
+  if (OTHER_TAGS.includes(name)) {
+    if (isOther(name, beat, parts)) timing.hasOther = true;
+    return;
+  }
+  const value = both(number(parts[1]));
+  const isPositive = value.single > 0;
+  if (name === "BPMS" && beat >= 0 && isPositive) timing.addBpm(beat, value);
+  else if (name === "STOPS" && beat >= 0 && isPositive) timing.addStop(beat, value);
+  else if (name === "DELAYS" && isPositive) timing.addDelay(beat, value);
+  else if (name === "FAKES" && isPositive) timing.addFake(beat, value.single);
+  else if (name === "WARPS") addWarp(timing, beat, value.single, version);
+}
+
+/** NotesLoaderSSC.cpp, ProcessWarps: in old files the value of a warp is where it ends. */
+function addWarp(timing, beat, value, version) {
+  if (version < VERSION_SPLIT_TIMING && value > beat) timing.addWarp(beat, single(value - beat));
+  else if (value > 0) timing.addWarp(beat, value);
+}
+
+/** Whether the game has a change that moves no note: with it, a chart has timing of its own. */
+function isOther(name, beat, parts) {
+  if (name === "TICKCOUNTS" || name === "COMBOS") return true;
+  if (beat < 0) return false;
+  if (name === "TIMESIGNATURES") return integer(parts[1]) >= 1 && integer(parts[2]) >= 1;
+  return name !== "SPEEDS" || number(parts[2]) >= 0;
 }
 
 // --- Notes ---
 
-const widthOf = (row) => (/[^\0-\x7f]/.test(row) ? [...row].length : row.length);
-
-/** The measures with rows of the right width, where less than half of the rows have another one, as the game plays them. */
-function withWidths(measures, columns) {
-  const isWrong = (row) => widthOf(row) !== columns;
-  const rowsOf = (text) => text.split(/[,\n]/).map(trim).filter((row) => row !== "");
-  if (measures.includes("{")) refuse("notes with attributes");
-  if (!rowsOf(measures).some(isWrong)) return measures;
-  const plain = measures.replace(/\[[^\],\n]*\]?/g, "");
-  const rows = rowsOf(plain);
-  if (2 * rows.filter(isWrong).length >= rows.length) return measures;
-  const resized = (row) => [...row, ..."0".repeat(columns)].slice(0, columns).join("");
-  return plain.split(/([,\n])/).map((part) => (/[^,\n]/.test(part) && trim(part) !== "" ? resized(trim(part)) : part)).join("");
+/**
+ * NoteDataUtil.cpp, LoadFromSMNoteDataString: the taps and long notes of a chart, in the order of their heads
+ * in each column. An end that is undefined is that of a tap.
+ *
+ * @param {string} text the parameter of the tag `#NOTES` with the measures
+ * @param {number} columns
+ * @returns {{row: number, column: number, end?: number}[]}
+ */
+function readNotes(text, columns) {
+  // The game reads bytes, and so others in place of these.
+  if (/[^\0-\x7f]/.test(text)) refuse("notes with other characters than ASCII");
+  const tracks = Array.from({ length: columns }, () => []);
+  let count = 0;
+  let measure = 0;
+  for (const lines of withoutComments(withoutAttributes(text)).split(",")) {
+    // LoadFromSMNoteDataStringWithPlayer: nothing between two commas is no measure.
+    if (lines === "") continue;
+    const cells = lines.split("\n").map(trimBlanks).filter(Boolean);
+    cells.forEach((line, index) => {
+      const row = rowOf(single(single(measure) + single(index / cells.length)) * 4);
+      count += readLine(line, row, tracks);
+    });
+    if (count > MAX_NOTES) refuse(`more than ${MAX_NOTES} notes`);
+    measure += 1;
+  }
+  return tracks.flatMap((track, column) => track.flatMap((note) => played(note, column)));
 }
 
-/** The rows with notes or ends of notes in all measures with their beats, on rows of 1/48 beat. */
-function readRows(measures, columns) {
-  return measures.split(",").flatMap((block, measure) => {
-    const rows = block.split("\n").map(trim).filter((row) => row !== "");
-    if (rows.some((row) => widthOf(row) !== columns)) refuse(`a row with other columns in measure ${measure + 1}`);
-    return rows.flatMap((row, index) => {
-      if (!/[1-4Ll]/.test(row)) return [];
-      const beat = measure * 4 + (index * 4) / rows.length;
-      return { beat: round(beat * ROWS_PER_BEAT) / ROWS_PER_BEAT, cells: [...row] };
-    });
+/** NoteDataUtil.cpp, LoadFromSMNoteDataString: comments that were escaped. */
+const withoutComments = (text) => (text.includes("//") ? text.replace(/\/\/[^\n]*\n?/g, "") : text);
+
+/** Reads the cells of a line, and returns how many of them are notes of any kind. */
+function readLine(line, row, tracks) {
+  let [count, index] = [0, 0];
+  for (let column = 0; column < tracks.length && index < line.length; column += 1) {
+    const cell = line[index];
+    index += 1;
+    if (cell === "3") {
+      close(tracks[column], row);
+    } else if ("124LMFK".includes(cell)) {
+      put(tracks[column], row, cell);
+      count += 1;
+    }
+    // The number of a keysound.
+    if (line[index] === "[") index = line.indexOf("]", index) + 1 || line.length;
+  }
+  return count;
+}
+
+/** NoteData.cpp, SetTapNote. What is automatically played (K) does not count, but replaces. */
+function put(track, row, cell) {
+  if (track.at(-1)?.row === row) track.pop();
+  if (cell !== "K") track.push({ row, cell, end: undefined });
+}
+
+/** NoteData.cpp, IsHoldNoteAtRow: ends the note before a row, if it is the head of a long note or a roll. */
+function close(track, row) {
+  const head = track.at(-1)?.row === row ? track.at(-2) : track.at(-1);
+  if (/[24]/.test(head?.cell) && !(head.end < row)) head.end = row;
+}
+
+function played({ row, cell, end }, column) {
+  return /[1L]/.test(cell) || (cell === "2" && end !== undefined) ? [{ row, column, end }] : [];
+}
+
+// --- StepF2 ---
+
+/** A cell with attributes, of at most 32 characters. */
+const CELL = /\{([^}]{0,30})\}/g;
+
+/**
+ * The one exception to the rules of the game: cells with attributes, `{note|attribute|fake|reserved}`, as
+ * StepF2 writes them (https://github.com/stepmania/stepmania/wiki/Note-Types#stepf2-notes), in a chart that has
+ * one.
+ */
+function withoutAttributes(text) {
+  let hasCells = false;
+  const plain = text.replace(CELL, (cell, content) => {
+    const parts = content.split("|");
+    if (parts.length < 4) return cell;
+    hasCells = true;
+    return plainCell(parts);
   });
+  if (!hasCells) return text;
+  // Other notes belong to charts for several players.
+  return /[XYZxyz]/.test(plain) ? refuse("notes of several players") : plain.replace(/[SVH]/g, "1");
 }
 
-/** What is played, in time: taps, heads of long notes and rolls, and their ends. */
-function place(rows, timeline) {
-  const placed = [];
-  const open = {};
-  for (const { beat, cells } of rows) {
-    const isPlayed = timeline.isPlayed(beat);
-    const timeUs = timeline.noteUs(beat);
-    cells.forEach((cell, column) => {
-      if (cell === "2" || cell === "4") open[column] = isPlayed;
-      // A long note is played if its head is.
-      const isPlaced = cell === "3" ? open[column] : isPlayed && /[124Ll]/.test(cell);
-      if (cell === "3") delete open[column];
-      if (isPlaced) placed.push({ timeUs, column, cell });
-    });
-  }
-  return placed.sort((a, b) => a.timeUs - b.timeUs || a.column - b.column);
-}
-
-/** The notes, without rolls and without long notes that have no end. */
-function connected(placed) {
-  const notes = [];
-  const [holds, rolls] = [{}, {}];
-  for (const { timeUs, column, cell } of placed) {
-    if (cell === "2") (holds[column] ??= []).push(timeUs);
-    else if (cell === "4") (rolls[column] ??= []).push(timeUs);
-    else if (cell !== "3") notes.push({ startUs: timeUs, column, endUs: undefined });
-    else if (holds[column]?.length) notes.push({ startUs: holds[column].shift(), column, endUs: timeUs });
-    else rolls[column]?.shift();
-  }
-  return notes;
+/** The plain cell with the meaning of one with attributes: a fake note is not judged, except for an end. */
+function plainCell([note, attribute, fake, ...reserved]) {
+  const isKnown = reserved.length === 1 && !/[\n,[]/.test(attribute + reserved);
+  if (isKnown && /^[03]$/.test(note) && /^[01]$/.test(fake)) return note;
+  if (isKnown && fake === "1" && /^[124MLFSVHXYZxyz]$/.test(note)) return "F";
+  if (isKnown && fake === "0" && /^[124MLFSVH]$/.test(note)) return note;
+  return refuse("notes with unknown attributes");
 }

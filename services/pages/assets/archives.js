@@ -1,45 +1,85 @@
-// Reads the chart files in an archive (.osz or .zip) in the browser, without reading its other files.
+// Reads the chart files in archives in the browser, also those of archives in them, without reading other
+// files.
 
-import { refuse } from "./note_hash.js";
+import { isChartFile, isNamed, withoutReplaced } from "./chart_files.js";
+import { CannotTell, refuse } from "./note_hash.js";
 
+/** The maximum of entries of an archive and of the archives in it, as in the index. */
 const MAX_ENTRIES = 50_000;
+/** The maximum size of an archive in an archive, of which one at a time is in memory. */
+const MAX_NESTED_BYTES = 128 * 1024 * 1024;
+const MAX_PATH_LENGTH = 1024;
+
 /** The end of the directory, with the longest comment. */
 const MAX_END_BYTES = 22 + 0xffff;
 const [END, DIRECTORY_ENTRY, LOCAL_ENTRY] = [0x06054b50, 0x02014b50, 0x04034b50];
 const [STORED, DEFLATED] = [0, 8];
+const UNIX = 3;
+const [FILE_TYPE, NO_TYPE, REGULAR_FILE] = [0o170000, 0, 0o100000];
 
-/** Whether a file is an archive, by its name. */
-export const isArchive = (name) => /\.(?:osz|zip)$/i.test(name);
+/** Whether a file is an archive, by its name: one of a game, or a plain one. */
+export const isArchive = (path) => isNamed(path, ["osz", "olz", "qp", "smzip", "zip"]);
 
 /**
- * The entries of an archive, as files with `name`, `size` and `arrayBuffer`.
+ * The chart files of an archive, and of the archives in it: each with its `path` and `file`, which has `size`
+ * and `arrayBuffer`, or with the reason why it cannot be read, `cannotTell`.
  *
- * @param {File} file the archive
- * @throws {Error} with a reason if it is none, or damaged
+ * @param {Blob} archive
+ * @throws {Error} with a reason if it is none, is damaged, or exceeds a limit
  */
-export async function entriesOf(file) {
-  const end = await endOf(file);
+export async function* chartFilesOf(archive, read = { entries: 0 }, isNested = false) {
+  const files = (await entriesOf(archive, read)).filter(({ path }) => isChartFile(path) || isArchive(path));
+  const paths = new Set();
+  for (const file of withoutReplaced(files, ({ path }) => path)) {
+    const { path } = file;
+    const cannotTell = paths.has(path) ? "an earlier file has the same name" : file.refusal;
+    paths.add(path);
+    if (cannotTell) yield { path, cannotTell };
+    else if (!isArchive(path)) yield { path, file };
+    else if (isNested) yield { path, cannotTell: "an archive in an archive in an archive" };
+    else yield* nestedFiles(file, read);
+  }
+}
+
+/** The files of an archive in another one. If it cannot be read, others can. */
+async function* nestedFiles(file, read) {
+  const { path } = file;
+  try {
+    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES} bytes`);
+    const nested = new Blob([await file.arrayBuffer()]);
+    for await (const one of chartFilesOf(nested, read, true)) yield { ...one, path: `${path}/${one.path}` };
+  } catch (error) {
+    if (!(error instanceof CannotTell)) throw error;
+    yield { path, cannotTell: error.message };
+  }
+}
+
+/** The entries of an archive. */
+async function entriesOf(archive, read) {
+  const end = await endOf(archive);
   const [count, size, offset] = [end.getUint16(10, true), end.getUint32(12, true), end.getUint32(16, true)];
   if (offset === 0xffffffff || count === 0xffff) refuse("archives of more than 4 GB cannot be read here");
   // What is before the archive, such as a program that unpacks it, moves all of it.
-  const start = file.size - end.byteLength - size - offset;
-  if (start < 0 || count > MAX_ENTRIES) refuse("the archive is damaged");
-  const directory = await viewOf(file, start + offset, size);
+  const start = archive.size - end.byteLength - size - offset;
+  read.entries += count;
+  if (start < 0) refuse("the archive is damaged");
+  if (read.entries > MAX_ENTRIES) refuse(`the archive has more than ${MAX_ENTRIES} entries`);
+  const directory = await viewOf(archive, start + offset, size);
   const entries = [];
   for (let at = 0; entries.length < count; ) {
     if (at + 46 > size || directory.getUint32(at, true) !== DIRECTORY_ENTRY) refuse("the archive is damaged");
     const [nameLength, extra, comment] = [28, 30, 32].map((field) => directory.getUint16(at + field, true));
     const name = new Uint8Array(directory.buffer, at + 46, Math.min(nameLength, size - at - 46));
-    entries.push(new ArchivedFile(file, directory, at, new TextDecoder().decode(name), start));
+    entries.push(new ArchivedFile(archive, directory, at, new TextDecoder().decode(name), start));
     at += 46 + nameLength + extra + comment;
   }
-  return entries.filter(({ name }) => !name.endsWith("/"));
+  return entries;
 }
 
 /** The end of the directory, with its comment. */
-async function endOf(file) {
-  const from = Math.max(0, file.size - MAX_END_BYTES);
-  const tail = await viewOf(file, from, file.size - from);
+async function endOf(archive) {
+  const from = Math.max(0, archive.size - MAX_END_BYTES);
+  const tail = await viewOf(archive, from, archive.size - from);
   for (let at = tail.byteLength - 22; at >= 0; at -= 1) {
     const isEnd = tail.getUint32(at, true) === END && at + 22 + tail.getUint16(at + 20, true) === tail.byteLength;
     if (isEnd) return new DataView(tail.buffer, at);
@@ -49,28 +89,50 @@ async function endOf(file) {
 
 const viewOf = async (file, start, length) => new DataView(await file.slice(start, start + length).arrayBuffer());
 
+/**
+ * The path of an entry, with slashes and relative. Undefined if it may lead out of the archive on any system.
+ */
+function safePath(name) {
+  const parts = name.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
+  const path = parts.join("/");
+  const isUnsafe = parts.includes("..") || parts[0]?.[1] === ":" || path.includes("\0");
+  return isUnsafe || path.length > MAX_PATH_LENGTH ? undefined : path;
+}
+
 class ArchivedFile {
   constructor(archive, directory, at, name, start) {
-    [this.archive, this.name] = [archive, name];
-    this.isEncrypted = (directory.getUint16(at + 8, true) & 1) !== 0;
-    this.method = directory.getUint16(at + 10, true);
-    this.packedSize = directory.getUint32(at + 20, true);
-    this.size = directory.getUint32(at + 24, true);
-    this.at = start + directory.getUint32(at + 42, true);
+    const short = (field) => directory.getUint16(at + field, true);
+    const long = (field) => directory.getUint32(at + field, true);
+    const path = safePath(name);
+    const type = short(4) >> 8 === UNIX ? (long(38) >>> 16) & FILE_TYPE : NO_TYPE;
+    const isRegular = type === NO_TYPE || type === REGULAR_FILE;
+    this.archive = archive;
+    this.path = path ?? name;
+    /** Why it is not read. */
+    this.refusal = path === undefined ? "an unsafe path" : isRegular ? undefined : "not a regular file";
+    this.isEncrypted = (short(8) & 1) !== 0;
+    this.method = short(10);
+    [this.checksum, this.packedSize, this.size] = [long(16), long(20), long(24)];
+    this.at = start + long(42);
   }
 
   async arrayBuffer() {
-    if (this.isEncrypted || ![STORED, DEFLATED].includes(this.method)) refuse("encrypted, or packed in another way");
+    if (this.isEncrypted) refuse("encrypted");
+    if (![STORED, DEFLATED].includes(this.method)) refuse(`packed by method ${this.method}, which cannot be read here`);
     const head = await viewOf(this.archive, this.at, 30);
     if (head.byteLength < 30 || head.getUint32(0, true) !== LOCAL_ENTRY) refuse("the archive is damaged");
     const data = this.at + 30 + head.getUint16(26, true) + head.getUint16(28, true);
     const packed = this.archive.slice(data, data + this.packedSize);
-    if (this.method === STORED) return packed.arrayBuffer();
-    return inflated(packed, this.size);
+    const isStored = this.method === STORED;
+    const bytes = isStored ? new Uint8Array(await packed.arrayBuffer()) : await inflated(packed, this.size);
+    const isWhole = bytes?.length === this.size && crc32(bytes) === this.checksum;
+    return isWhole ? bytes.buffer : refuse("the archive is damaged");
   }
 }
 
-/** Inflates what has this size, and refuses what has another one: a few bytes may inflate to gigabytes. */
+/**
+ * Inflates what has this size; undefined for what is damaged or larger: a few bytes may inflate to gigabytes.
+ */
 async function inflated(packed, size) {
   const bytes = new Uint8Array(size);
   let length = 0;
@@ -80,7 +142,18 @@ async function inflated(packed, size) {
       length += chunk.length;
     }
   } catch {
-    length = -1;
+    return undefined;
   }
-  return length === size ? bytes.buffer : refuse("the archive is damaged");
+  return length === size ? bytes : undefined;
+}
+
+let checksums;
+
+/** The checksum of ZIP archives (APPNOTE.TXT 4.4.7), a byte at a time. */
+function crc32(bytes) {
+  const ofBit = (value) => (value & 1 ? 0xedb88320 : 0) ^ (value >>> 1);
+  checksums ??= Uint32Array.from({ length: 256 }, (_, byte) => Array(8).fill().reduce(ofBit, byte));
+  let checksum = 0xffffffff;
+  for (const byte of bytes) checksum = checksums[(checksum ^ byte) & 0xff] ^ (checksum >>> 8);
+  return ~checksum >>> 0;
 }

@@ -1,7 +1,7 @@
 // "Identify": hashes chart files in the browser and looks the hashes up. No file leaves the machine.
 
-import { entriesOf, isArchive } from "./archives.js";
-import { MAX_FILE_BYTES, hashChartFile, isChartFile } from "./chart_files.js";
+import { chartFilesOf, isArchive } from "./archives.js";
+import { MAX_FILE_BYTES, hashChartFile, isChartFile, withoutReplaced } from "./chart_files.js";
 
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 8;
@@ -43,7 +43,7 @@ async function identify(items) {
   say(run, "Reading files …");
   const files = [];
   for (const item of items) await collect(item, files, MAX_DEPTH);
-  const charts = files.filter(({ path }) => isChartFile(path) || isArchive(path));
+  const charts = chartFilesAmong(files);
   const results = [];
   for (const [index, file] of charts.entries()) {
     if (!say(run, `Reading ${index + 1} of ${counted(charts.length, "file")} …`)) return;
@@ -79,23 +79,39 @@ async function entriesInFolder(folder) {
   }
 }
 
-/** A result for each chart of a file or an archive, or one that says why there is none. */
+/** The files that are read: all that were chosen themselves, and of a folder what its game reads. */
+function chartFilesAmong(files) {
+  const named = files.filter(({ path }) => isChartFile(path) || isArchive(path));
+  const isInFolder = ({ path }) => path.includes("/");
+  const chosen = named.filter((file) => !isInFolder(file));
+  return [...chosen, ...withoutReplaced(named.filter(isInFolder), ({ path }) => path)];
+}
+
+/** A result for each chart of a file or an archive, and one that says why for each that cannot be read. */
 async function resultsOf({ path, file }) {
+  if (!isArchive(path)) return chartsOf(path, file);
+  const results = [];
   try {
-    if (!isArchive(path)) return await chartsOf(path, file);
-    const entries = (await entriesOf(file)).filter(({ name }) => isChartFile(name));
-    const results = [];
-    for (const entry of entries) results.push(...(await chartsOf(`${path}/${entry.name}`, entry)));
-    return results.length > 0 ? results : [{ path, cannotTell: "no chart file in the archive" }];
+    for await (const entry of chartFilesOf(file)) {
+      const inner = `${path}/${entry.path}`;
+      results.push(...(entry.file ? await chartsOf(inner, entry.file) : [{ ...entry, path: inner }]));
+    }
   } catch (error) {
-    return [{ path, cannotTell: error.name === "NotReadableError" ? "the file cannot be read" : error.message }];
+    results.push({ path, cannotTell: reasonOf(error) });
   }
+  return results.length > 0 ? results : [{ path, cannotTell: "no chart file in the archive" }];
 }
 
 async function chartsOf(path, file) {
-  if (file.size > MAX_FILE_BYTES) return [{ path, cannotTell: `larger than ${MAX_FILE_BYTES} bytes` }];
-  return hashChartFile(path, new Uint8Array(await file.arrayBuffer())).map((chart) => ({ path, ...chart }));
+  try {
+    if (file.size > MAX_FILE_BYTES) return [{ path, cannotTell: `larger than ${MAX_FILE_BYTES} bytes` }];
+    return hashChartFile(path, new Uint8Array(await file.arrayBuffer())).map((chart) => ({ path, ...chart }));
+  } catch (error) {
+    return [{ path, cannotTell: reasonOf(error) }];
+  }
 }
+
+const reasonOf = (error) => (error.name === "NotReadableError" ? "the file cannot be read" : error.message);
 
 // --- Look-ups ---
 

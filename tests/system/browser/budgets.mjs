@@ -68,6 +68,18 @@ test("the preview has at most 8 KB as gzip", () => {
   assert.ok(bytes <= 8 * 1024, `${bytes} bytes`);
 });
 
+pageTest("the modules of the identification have at most 22 KB as gzip", {}, async (page) => {
+  const traffic = await recorded(page);
+  await page.goto("/identify", { waitUntil: "networkidle" });
+  const modules = traffic.requests.filter((address) => /\.js$/.test(address) && !/\/page\./.test(address));
+  assert.ok(modules.some((address) => /\/chart_files\./.test(address)), traffic.requests.join("\n"));
+  const responses = await Promise.all(modules.map((address) => page.request.get(address)));
+  assert.ok(responses.every((response) => response.headers()["content-encoding"] === "gzip"));
+  const bytes = responses.reduce((sum, response) => sum + Number(response.headers()["content-length"]), 0);
+  console.log(`identification: ${modules.length} modules, ${bytes} bytes`);
+  assert.ok(bytes <= 22 * 1024, `${bytes} bytes`);
+});
+
 /** The time of a frame is that of its callback, with the processor slowed down four times. */
 pageTest("frames of a long chart take at most 4 ms", {}, async (page) => {
   await page.goto(`/charts/${site.longChart}#t=60`);

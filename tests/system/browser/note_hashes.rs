@@ -82,6 +82,30 @@ const FRAGMENTS: &[&str] = &[
     "#WARPS:2=0.75;",
     "#FAKES:1=2;",
     "#OFFSET:-0.1;",
+    "#BPMS:0=120,2=99999999,3=120;",
+    "#FREEZES:1=0.5,1=0.25;",
+    "#STOPS:1.3333=0.1,-1=4,2r=0.5;",
+    "#WARPS:1=0.001,4=3;",
+    "#VERSION:0.69;",
+    "#LABELS:0=a;",
+    "#NOTES2:1000\n2000\n0100\n3000\n;",
+    "K",
+    "F030",
+    "64,192,2000,129,0,0:0",
+    "64,192,2000,2,0,L|100:0,2,90",
+    "64,192,2000,12,0,2500",
+    "192,192,2E+03,1,0,0:0:0:0:",
+    "192,192,2000,1,0,0",
+    "1000,-50,4,1,0,100,0,0",
+    "osu file format v128",
+    "osu file format v3",
+    "[Other]",
+    "[7]",
+    "HasScratchKey: true",
+    "  Type: Mine",
+    "  KeySounds:\n  - Sample: 1",
+    "Bpm: .inf",
+    "QuaVersion: 2",
 ];
 
 /// Each file in a folder of its own, so that the indexer makes a chartset of each.
@@ -182,6 +206,13 @@ async fn real_charts_have_the_hashes_of_the_indexer() {
     files.compare(0).await;
 }
 
+/// What each game plays, without an indexer: see `crates/chartfile/tests/cases`.
+#[test]
+#[ignore = "needs Node.js: make test-system"]
+fn cases_have_the_notes_of_their_games() {
+    run_node_tests(&["cases.mjs"], &[]);
+}
+
 /// The module may refuse a file, but never computes another hash than the indexer.
 #[tokio::test]
 #[ignore = "needs Node.js: make test-system"]
@@ -190,7 +221,8 @@ async fn changed_files_have_no_other_hashes() {
     let (mut files, mut sources) = files_of(&[samples()]);
     sources.retain(|source| std::fs::metadata(source).unwrap().len() < 20_000);
     let mut random = Random::new(15);
-    for seed in ["qua", "qua_alias", "qua_five_keys", "osu", "osu_utf_16", "sm", "ssc"] {
+    let seed_names = ["qua", "qua_alias", "qua_five_keys", "osu", "osu_utf_16", "sm", "sm_attributes", "ssc"];
+    for seed in seed_names {
         // The first byte of a seed selects the format.
         let extension = seed.split('_').next().unwrap();
         let bytes = std::fs::read(seeds.join(seed)).unwrap();

@@ -1,5 +1,6 @@
 //! Note hashes of generated files are those that other readers give, apart from known differences: simfiles
-//! with the Python package simfile, `.osu` with the npm packages osu-parsers and osu-mania-stable.
+//! with the Python package simfile, `.osu` with the npm packages osu-parsers and osu-mania-stable. What these
+//! write has the note hash of the chart (`writers`).
 //!
 //! Hashes are compared exactly. Both sides compute times in double precision, in another order of additions, so
 //! a time may be on either side of the middle of two microseconds; where that could change a millisecond,
@@ -17,6 +18,7 @@ mod simfile_differences;
 mod simfile_notes;
 mod simfile_timing;
 mod simfiles;
+mod writers;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -39,6 +41,12 @@ fn seed() -> u64 {
     let seed = std::env::var("DIFFERENTIAL_SEED").map_or(1, |seed| seed.parse().unwrap());
     println!("DIFFERENTIAL_SEED={seed}");
     seed
+}
+
+fn chart_libraries(command: &str) -> Command {
+    let mut program = Command::new(workspace_root().join("scripts/chart-libraries"));
+    program.arg(command);
+    program
 }
 
 /// Generated files in folders of their own.
@@ -67,9 +75,8 @@ impl Folder {
 
     /// What this project and another reader give.
     fn read(&self, reader: &str) -> (Indexed, Reference) {
-        let mut command = Command::new(workspace_root().join("scripts/readers"));
-        command.arg(reader).arg(&self.path);
-        (Indexed::run(&self.path), Reference::run(&mut command))
+        let mut command = chart_libraries(reader);
+        (Indexed::run(&self.path), Reference::run(command.arg(&self.path)))
     }
 }
 
@@ -82,7 +89,7 @@ fn compare_simfiles(seed: u64, counts: &mut Counts) {
             (folder.write(index, file.feature, file.file_name(), &file.text()), file)
         })
         .collect();
-    let (indexed, reference) = folder.read("simfiles");
+    let (indexed, reference) = folder.read("read-simfiles");
     for (path, file) in &files {
         for (index, chart) in file.charts.iter().enumerate() {
             let chart = (index, chart.difficulty);
@@ -100,7 +107,7 @@ fn compare_osu_files(seed: u64, counts: &mut Counts) {
             (folder.write(index, file.feature, "chart.osu", &file.text()), file)
         })
         .collect();
-    let (indexed, reference) = folder.read("osu");
+    let (indexed, reference) = folder.read("read-osu");
     for (path, file) in &files {
         let chart = (0, osu_files::DIFFICULTY);
         counts.compare((path, file), chart, (&indexed, &reference), osu_differences::KNOWN);

@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-const require = createRequire(`${process.env.READER_PACKAGES}/`);
+const require = createRequire(`${process.env.CHART_LIBRARIES}/`);
 const { BeatmapDecoder } = require("osu-parsers");
 const { ManiaRuleset } = require("osu-mania-stable");
 

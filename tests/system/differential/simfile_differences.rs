@@ -4,7 +4,7 @@
 
 use crate::comparison::KnownDifference;
 use crate::simfile_notes::{Cell, Cells};
-use crate::simfile_timing::{Change, MAX_BPM, ROWS, Timing, row_beat};
+use crate::simfile_timing::{Change, MAX_BPM, Timing, row_beat};
 use crate::simfiles::{Chart, Feature, Simfile};
 
 /// The table.
@@ -45,10 +45,12 @@ pub(crate) const KNOWN: &[KnownDifference<Simfile>] = &[
         concerns: |file, index| has_nested_warps(timing(file, index)),
     },
     KnownDifference {
-        reader: "judges a note on the row nearest to the end of a warp",
-        game: "does not if the end, which is on no row, is after it",
+        reader: "judges the notes where a warp ends",
+        game: "does not if start and length, in single precision, add up to more than their row",
         concerns: |file, index| {
-            has_note(file, index, |timing, row| timing.warps.iter().any(|warp| ends_after(warp, row)))
+            has_note(file, index, |timing, row| {
+                timing.warps.iter().any(|warp| warp.end_row() == row && row_beat(row) < warp.end())
+            })
         },
     },
     KnownDifference {
@@ -118,7 +120,7 @@ pub(crate) const KNOWN: &[KnownDifference<Simfile>] = &[
     },
     KnownDifference {
         reader: "raises IndexError if the first measure is blank",
-        game: "counts it",
+        game: "counts it in .ssc, and cuts it off in .sm",
         concerns: |file, index| measures(file, index).next().is_some_and(|lines| lines.iter().all(is_blank)),
     },
     KnownDifference {
@@ -164,14 +166,6 @@ fn is_inside(intervals: &[Change], row: i64) -> bool {
 
 fn has_nested_warps(timing: &Timing) -> bool {
     timing.warps.windows(2).any(|pair| row_beat(pair[1].row()) < pair[0].end())
-}
-
-/// Whether this row is the nearest to the end of a warp, and before it.
-fn ends_after(warp: &Change, row: i64) -> bool {
-    let end = warp.end();
-    #[expect(clippy::cast_possible_truncation, reason = "a few thousand rows")]
-    let nearest = (end * ROWS).round_ties_even() as i64;
-    nearest == row && row_beat(row) < end
 }
 
 fn has_keysound_in_hold(cells: &Cells) -> bool {

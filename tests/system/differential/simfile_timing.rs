@@ -7,7 +7,7 @@ use chart_index_tests::Random;
 use crate::simfiles::{Feature, OLD_VERSION};
 
 /// Rows of a beat.
-pub(crate) const ROWS: f32 = 48.0;
+const ROWS: f32 = 48.0;
 
 /// A BPM above this one is a warp in an `.sm`.
 pub(crate) const MAX_BPM: f32 = 9_999_999.0;
@@ -60,9 +60,8 @@ impl Change {
     }
 
     /// The row that the game puts it on.
-    #[expect(clippy::cast_possible_truncation, reason = "a few thousand rows")]
     pub(crate) fn row(&self) -> i64 {
-        (self.beat() * ROWS).round_ties_even() as i64
+        to_row(self.beat())
     }
 
     /// The value, as far as it is a number.
@@ -70,10 +69,20 @@ impl Change {
         self.value.trim_end_matches(char::is_alphabetic).parse().expect("a number")
     }
 
-    /// The end of an interval whose value is its length, which the game does not put on a row.
-    pub(crate) fn end(&self) -> f32 {
-        row_beat(self.row()) + self.value()
+    /// The row of the end of an interval whose value is its length.
+    pub(crate) fn end_row(&self) -> i64 {
+        self.row() + to_row(self.value())
     }
+
+    /// The beat of the end, in the precision of the game, which may be after that of its row.
+    pub(crate) fn end(&self) -> f32 {
+        row_beat(self.row()) + row_beat(to_row(self.value()))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a few thousand rows")]
+fn to_row(beat: f32) -> i64 {
+    (beat * ROWS).round_ties_even() as i64
 }
 
 /// The beat of a row, in the precision of the game.
@@ -134,6 +143,7 @@ impl Timing {
                     Change::on_row(random, inside, "1.000".to_owned()),
                 ];
             }
+            Feature::LateWarpEnds => self.warps = vec![late_ending(random)],
             Feature::WarpsInSm => self.warps = intervals(random, Warps::Lengths),
             Feature::TwoOnOneRow => {
                 let values = [seconds(random, 2_000), seconds(random, 2_000)];
@@ -239,4 +249,16 @@ fn intervals(random: &mut Random, kind: Warps) -> Vec<Change> {
         row += 200;
     }
     intervals
+}
+
+/// A warp whose end is after its row in the precision of the game.
+fn late_ending(random: &mut Random) -> Change {
+    loop {
+        let length = f64::from(1 + random.below(96)) / f64::from(ROWS);
+        let start = random.below(600);
+        let warp = Change::on_row(random, start, format!("{length:.6}"));
+        if row_beat(warp.end_row()) < warp.end() {
+            return warp;
+        }
+    }
 }

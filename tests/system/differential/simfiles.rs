@@ -19,6 +19,7 @@ pub(crate) enum Feature {
     NegativeStop,
     NegativeDelay,
     NestedWarps,
+    LateWarpEnds,
     WarpsInSm,
     OldVersion,
     TwoOnOneRow,
@@ -35,7 +36,7 @@ pub(crate) enum Feature {
 }
 
 /// Features that the generator draws from; two thirds of the files are plain.
-const FEATURES: [Feature; 27] = [
+const FEATURES: [Feature; 28] = [
     Feature::Fakes,
     Feature::NegativeBpm,
     Feature::FastBpm,
@@ -43,6 +44,7 @@ const FEATURES: [Feature; 27] = [
     Feature::NegativeStop,
     Feature::NegativeDelay,
     Feature::NestedWarps,
+    Feature::LateWarpEnds,
     Feature::WarpsInSm,
     Feature::OldVersion,
     Feature::TwoOnOneRow,
@@ -109,6 +111,7 @@ impl Simfile {
         let is_ssc = match feature {
             Feature::Fakes
             | Feature::NestedWarps
+            | Feature::LateWarpEnds
             | Feature::OldVersion
             | Feature::OwnStopsOnly
             | Feature::OwnLabelsOnly => true,

@@ -22,3 +22,4 @@ mod preview;
 mod samples;
 mod simfiles;
 mod support;
+mod writers;

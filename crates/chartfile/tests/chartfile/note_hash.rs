@@ -52,7 +52,7 @@ fn playable() -> impl Strategy<Value = (u8, Vec<(i64, u8, Option<i64>)>)> {
         .prop_filter("a chart has notes", |(_, notes)| !notes.is_empty())
 }
 
-fn osu_of(keys: u8, notes: &[(i64, u8, Option<i64>)], shift_ms: i64) -> String {
+pub(crate) fn osu_of(keys: u8, notes: &[(i64, u8, Option<i64>)], shift_ms: i64) -> String {
     let mut objects = String::new();
     for (start, column, end) in notes {
         let x = (2 * i64::from(*column) + 1) * 256 / i64::from(keys);
@@ -65,7 +65,7 @@ fn osu_of(keys: u8, notes: &[(i64, u8, Option<i64>)], shift_ms: i64) -> String {
     osu(keys, "0,500,4,1,0,100,1,0", &objects)
 }
 
-fn qua_of(keys: u8, notes: &[(i64, u8, Option<i64>)]) -> String {
+pub(crate) fn qua_of(keys: u8, notes: &[(i64, u8, Option<i64>)]) -> String {
     let mut text = format!("Mode: Keys{keys}\nTimingPoints:\n- StartTime: 0\n  Bpm: 120\nHitObjects:\n");
     for (start, column, end) in notes {
         _ = writeln!(text, "- StartTime: {start}\n  Lane: {}", column + 1);

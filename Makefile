@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run test test-system test-full history load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
+.PHONY: help run test test-system test-full history findings load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -31,6 +31,9 @@ history: ## Check random histories of operations and faults over the whole syste
 	@scripts/s3 install
 	cargo build --locked --workspace --bins
 	"$(or $(CARGO_TARGET_DIR),target)/debug/history" $(HISTORY)
+
+findings: ## Run the scripts in findings and say what has changed (options: FINDINGS)
+	@scripts/findings $(FINDINGS)
 
 load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
 load-full: ## The same with 1,000,000 charts and all scenarios, about 45 minutes, the first time an hour (options: LOAD)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # simfile plays a note that is written on the beat of a stop after the stop, if the beat is on no row.
 #
-# The note is on line 2 of a measure of 20 lines, the stop is on the same beat, 0.4. A note on the beat of a stop
-# comes before it, and simfile documents that. But it rounds the beats of timing changes to 1/48 and leaves the
-# beats of notes as they are: the stop is on 19/48, the note on 19.2/48, so the note is 5 seconds late. On beat
-# 0.2, which is rounded up, the note is in time.
+# The note is on line 2 of a measure of 20 lines, the stop is on the same beat, 0.4. A note on the beat of a
+# stop comes before it, and simfile documents that. But it rounds the beats of timing changes to 1/48 and leaves
+# the beats of notes as they are: the stop is on 19/48, the note on 19.2/48, so the note is 5 seconds late. On
+# beat 0.2, which is rounded up, the note is in time.
 #
 # 2026-11-27: simfile 2.1.1 and msdparser 2.0.0 of PyPI.
 set -euo pipefail
@@ -28,9 +28,8 @@ from simfile.timing import TimingData
 for line in (2, 1):
     beat = line / 5
     rows = ["1000" if row == line else "0000" for row in range(20)]
-    file = simfile.loads(
-        f"#OFFSET:0;\n#BPMS:0=60;\n#STOPS:{beat}=5;\n#NOTES:\ndance-single:\n:\nHard:\n1:\n0:\n" + "\n".join(rows) + "\n;\n"
-    )
+    notes = "#NOTES:\ndance-single:\n:\nHard:\n1:\n0:\n" + "\n".join(rows) + "\n;\n"
+    file = simfile.loads(f"#OFFSET:0;\n#BPMS:0=60;\n#STOPS:{beat}=5;\n{notes}")
     (timed,) = time_notes(NoteData(file.charts[0]), TimingData(file))
     print(f"note on beat {timed.note.beat}, stop on beat {beat}: {timed.time:.1f} s")
 END

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Of two stops on one beat, simfile plays the second only, and of a stop and a delay both.
 #
-# The engine puts the beginnings of all stops of a beat before their ends, and adds the length of a stop where an
-# end follows a beginning. So two stops of 2 and 3 seconds are 3 seconds, not 5, and their order matters. This
-# is what StepMania does with a second stop on the same row; nothing in the documentation of either says so.
+# The engine puts the beginnings of all stops of a beat before their ends, and adds the length of a stop where
+# an end follows a beginning. So two stops of 2 and 3 seconds are 3 seconds, not 5, and their order matters.
+# This is what StepMania does with a second stop on the same row; nothing in the documentation of either says
+# so.
 #
 # 2026-11-27: simfile 2.1.1 and msdparser 2.0.0 of PyPI.
 set -euo pipefail

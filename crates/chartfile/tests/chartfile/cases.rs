@@ -65,6 +65,11 @@ fn qua_cases_are_read_as_in_the_game() {
 }
 
 #[test]
+fn simfile_cases_are_read_as_in_the_game() {
+    check_cases("simfiles");
+}
+
+#[test]
 fn every_refused_case_exists() {
     for (name, _) in REFUSED {
         assert!(cases_folder().join(name).is_dir(), "{name}");

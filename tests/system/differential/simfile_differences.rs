@@ -1,6 +1,6 @@
-//! What simfile 2.1.1 does in another way than StepMania 5, of what `simfiles` generates. Notes between two rows
-//! are no difference here: simfile leaves them there, and `read_simfiles.py` puts them on the row of the game
-//! before it asks simfile for their times.
+//! What simfile 2.1.1 does in another way than StepMania 5, of what `simfiles` generates. Notes between two
+//! rows are no difference here: simfile leaves them there, and `read_simfiles.py` puts them on the row of the
+//! game before it asks simfile for their times.
 
 use crate::comparison::KnownDifference;
 use crate::simfile_notes::{Cell, Cells};

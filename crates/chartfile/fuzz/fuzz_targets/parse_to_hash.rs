@@ -7,9 +7,8 @@ use libfuzzer_sys::fuzz_target;
 
 const FORMATS: [ChartFormat; 4] = [ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua];
 
-// The panic hook of libfuzzer-sys aborts on every panic, including those that `decode` turns into refusals. A
-// panic that leaves the target still ends the run.
-fuzz_target!(init: std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))), |data: &[u8]| {
+// The panic hook of libfuzzer-sys aborts on every panic, including those that `decode` turns into refusals.
+fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };
     if let Ok(decoded) = decode(FORMATS[usize::from(*choice) % FORMATS.len()], bytes) {
         for chart in decoded.charts {

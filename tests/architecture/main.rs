@@ -82,8 +82,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     // It writes files of exports.
     ("parquet", &["indexer"]),
     ("rusqlite", &["indexer"]),
-    // The model of charts. `chartfile` uses its parsers until it reads all formats itself.
-    ("rhythm-open-exchange", &["rox", "chartfile"]),
+    ("rhythm-open-exchange", &["rox"]),
     ("rkyv", &["rox"]),
     ("rosu-pp", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use chart_index_tests::workspace_root;
+
 use super::{code_blocks, read};
 
 #[test]
@@ -21,5 +23,22 @@ fn vectors_are_those_of_the_golden_files() {
         for vector in documented {
             assert!(golden.contains(&vector), "{document}: {vector} is not in the golden file");
         }
+    }
+}
+
+#[test]
+fn cases_of_the_note_hash_exist() {
+    let text = read("docs/formats/note-hash.md");
+    let is_case = |text: &&str| text.split('/').count() == 2 && !text.contains(' ');
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let cases: Vec<&str> = rows
+        .filter_map(|row| row.split(" | ").last())
+        .flat_map(|cell| cell.split('`'))
+        .filter(is_case)
+        .collect();
+    assert!(cases.len() >= 20, "{cases:?}");
+    for case in cases {
+        let folder = workspace_root().join("crates/chartfile/tests/cases").join(case);
+        assert!(folder.is_dir(), "{case}");
     }
 }

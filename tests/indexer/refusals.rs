@@ -38,6 +38,11 @@ fn qua(header: &str, note: &str) -> String {
     format!("{header}\nTimingPoints:\n- Bpm: 120\nHitObjects:\n- {note}\n")
 }
 
+/// A chart of an `.ssc` file.
+fn ssc(timing: &str) -> String {
+    format!("#NOTEDATA:;#STEPSTYPE:dance-single;{timing}#NOTES:1000\n0100;\n")
+}
+
 fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let deflated = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -74,7 +79,7 @@ fn charts() -> Vec<Case> {
     let simfile = "#BPMS:0=120;#NOTES:dance-double::Hard:1:0:10000000;";
     vec![
         case("file_too_large", "a.osu", vec![b' '; (16 << 20) + 1]),
-        case("decoding_limit", "a.sm", ":".repeat(1_000_000)),
+        case("decoding_limit", "a.sm", "#A".to_owned() + &":".repeat(1_000_000)),
         case("other_game_mode", "a.osu", osu("0", 4, TIMING, note)),
         case("unknown_game_mode", "a.qua", qua("Mode: Keys300", "Lane: 1")),
         case("no_notes", "a.osu", osu("3", 4, TIMING, "")),
@@ -85,8 +90,10 @@ fn charts() -> Vec<Case> {
             "a.osu",
             osu("3", 4, TIMING, &format!("64,192,500,128,0,2000:0:0:0:0:\n{note}")),
         ),
-        case("time_out_of_range", "a.qua", qua("Mode: Keys4", "StartTime: .inf\n  Lane: 1")),
-        case("no_bpm", "a.osu", osu("3", 4, "", note)),
+        case("time_out_of_range", "a.ssc", ssc("") + &ssc("#STOPS:0=9e30;")),
+        case("no_bpm", "a.qua", "Mode: Keys4\nHitObjects:\n- Lane: 1\n"),
+        case("not_played", "a.qua", qua("QuaVersion: 2\nMode: Keys4", "Lane: 1")),
+        case("indeterminate", "a.osu", osu("3", 4, TIMING, "256,192,1000,8,0,2000,0:0:0:0:")),
         case("undecodable", "a.qua", "HitObjects: {"),
         case("no_chart", "a.sm", simfile),
     ]

@@ -76,13 +76,13 @@ pub enum Refusal {
         /// What the file leaves open.
         what: &'static str,
     },
-    /// The decoder rejected the file or the chart.
+    /// The file or the chart cannot be read.
     #[error("cannot be decoded: {reason}")]
     Undecodable {
-        /// The decoder's error message, truncated.
+        /// What is wrong, truncated.
         reason: String,
     },
-    /// The decoder panicked on this file, which is a bug in the decoder.
+    /// A reader panicked on this file, which is a bug.
     #[error("decoder panicked")]
     DecoderPanicked,
     /// Decoding the chart's ROX file gives another note hash or other numbers.

@@ -1,8 +1,8 @@
-//! ROX files, the format in which clients download charts (docs/formats/rox.md): [`read`] and [`write`].
+//! ROX files, the format in which clients download charts (docs/formats/rox.md): [`read`] and [`write()`].
 //!
 //! The model of a chart, and with it the layout of the archive in a file, are those of the crate
 //! `rhythm-open-exchange`, called "the library" below. Clients read with its codec: it gives the chart of every
-//! file that [`write`] gives, and [`write`] gives the same bytes as it does.
+//! file that [`write()`] gives, and [`write()`] gives the same bytes as it does.
 
 mod error;
 mod limits;

@@ -14,14 +14,42 @@ pub(crate) struct NumberFormat {
 pub(crate) const INVARIANT: NumberFormat =
     NumberFormat { group_separator: b',', infinity: "Infinity", not_a_number: "NaN" };
 
-/// `int.Parse` or `ulong.Parse` with `NumberStyles.Integer`.
-pub(crate) fn int<T: FromStr>(text: &[u8]) -> Option<T> {
+/// `int.Parse` with `NumberStyles.Integer`.
+pub(crate) fn int(text: &[u8]) -> Option<i32> {
+    match short_digits(text) {
+        Some(value) => i32::try_from(value).ok(),
+        None => integer(text),
+    }
+}
+
+/// `ulong.Parse` with `NumberStyles.Integer`.
+pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
+    integer(text)
+}
+
+fn integer<T: FromStr>(text: &[u8]) -> Option<T> {
     // After the sign only digits are left, as in .NET.
     str::from_utf8(trim_number(text)).ok()?.parse().ok()
 }
 
-/// `float.Parse` or `double.Parse` with `NumberStyles.Float` and `AllowThousands`, their default.
-pub(crate) fn float<T: FromStr>(text: &[u8], format: &NumberFormat) -> Option<T> {
+/// `float.Parse` with `NumberStyles.Float` and `AllowThousands`, its default.
+#[expect(clippy::cast_precision_loss, reason = "seven digits are exact")]
+pub(crate) fn single(text: &[u8], format: &NumberFormat) -> Option<f32> {
+    short_digits(text).map(|value| value as f32).or_else(|| float(text, format))
+}
+
+/// `double.Parse` with `NumberStyles.Float` and `AllowThousands`, its default.
+pub(crate) fn double(text: &[u8], format: &NumberFormat) -> Option<f64> {
+    short_digits(text).map(f64::from).or_else(|| float(text, format))
+}
+
+/// A number of one to seven digits: most are.
+fn short_digits(text: &[u8]) -> Option<u32> {
+    let append = |value, &digit: &u8| digit.is_ascii_digit().then(|| 10 * value + u32::from(digit - b'0'));
+    if matches!(text.len(), 1..=7) { text.iter().try_fold(0, append) } else { None }
+}
+
+fn float<T: FromStr>(text: &[u8], format: &NumberFormat) -> Option<T> {
     let number = trim_number(text);
     if number.iter().all(|&byte| is_number_byte(byte)) {
         // For these bytes .NET and Rust have the same grammar.
@@ -140,6 +168,7 @@ mod tests {
     fn numbers_are_read_as_in_dotnet() {
         for (text, expected) in [
             ("1", Some(1.0)),
+            ("12345678", Some(12_345_678.0)),
             (" \t\u{b}1.5\r\n", Some(1.5)),
             ("+5.", Some(5.0)),
             ("-.5", Some(-0.5)),
@@ -173,10 +202,11 @@ mod tests {
             ("-NaN", Some(f64::NAN)),
             ("٣", None),
         ] {
-            let read: Option<f64> = float(text.as_bytes(), &INVARIANT);
+            let read = double(text.as_bytes(), &INVARIANT);
             assert_eq!(read.map(f64::to_bits), expected.map(f64::to_bits), "{text:?}");
         }
-        assert_eq!(float::<f32>(b"16777217", &INVARIANT), Some(16_777_216.0), "in single precision");
+        assert_eq!(single(b"1234567", &INVARIANT), Some(1_234_567.0));
+        assert_eq!(single(b"16777217", &INVARIANT), Some(16_777_216.0), "in single precision");
     }
 
     /// Number.Parsing.cs, `TryParseBinaryIntegerStyle`.
@@ -188,6 +218,7 @@ mod tests {
             ("-0", Some(0)),
             ("-2147483648", Some(i32::MIN)),
             ("007\0", Some(7)),
+            ("2147483647", Some(i32::MAX)),
             ("2147483648", None),
             ("1.0", None),
             ("1e3", None),

@@ -67,7 +67,7 @@ impl ObjectFormat {
     }
 
     pub(super) fn position(self, x: &[u8], y: &[u8]) -> Option<Position> {
-        let read = |text| coordinate(text).map(|value| if self.has_decimals { value } else { value.trunc() });
+        let read = |text| coordinate(text).map(|value| if self.has_decimals { value } else { whole(value) });
         Some(Position { x: read(x)?, y: read(y)? })
     }
 
@@ -123,6 +123,12 @@ impl ObjectFormat {
         let spans = if matches!(distance, Distance::Known(..=1e-7)) { 1 } else { spans };
         Some(Kind::Slider { distance, spans })
     }
+}
+
+/// A coordinate without its decimals.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "coordinates are small")]
+const fn whole(value: f32) -> f32 {
+    value as i32 as f32
 }
 
 /// The sample of a hit object, such as `0:0:0:0:file.wav`; nothing if it is empty. Without `is_whole`, only

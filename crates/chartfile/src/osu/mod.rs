@@ -43,6 +43,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<GameChart, Refusal> {
         note.hitsound_index = hitsounds.index(object.sample, decoder);
         chart.notes.push(note);
     }
+    // Files are in this order as a rule.
+    chart.notes.sort_by_key(|note| note.time_us);
     chart.hitsounds = hitsounds.list;
     let (metadata, [title, artist]) = beatmap.header.metadata(decoder);
     let differing = |romanised: String, name: &str| Some(romanised).filter(|text| text != name);
@@ -128,10 +130,11 @@ impl<'a> Beatmap<'a> {
 }
 
 /// The column of a position (`LegacyPatternGenerator.GetColumn`), in single precision.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is below the key count")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn column(x: f32, keys: u8) -> u8 {
     let width = 512.0 / f32::from(keys);
-    (x / width).floor().clamp(0.0, f32::from(keys - 1)) as u8
+    // The cast rounds towards 0, below which there is no column.
+    ((x / width) as u8).min(keys - 1)
 }
 
 /// A time in whole microseconds, rounded half up. Times are at most a few hundred years.

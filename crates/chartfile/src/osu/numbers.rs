@@ -20,7 +20,7 @@ pub(super) fn int(text: &[u8]) -> Option<i32> {
 
 /// `Parsing.ParseFloat`: a number in single precision.
 pub(super) fn single(text: &[u8]) -> Option<f32> {
-    let value: f32 = dotnet::float(text, &INVARIANT)?;
+    let value = dotnet::single(text, &INVARIANT)?;
     (value.abs() <= MAX_SINGLE).then_some(value)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
 
 /// `Parsing.ParseDouble`, which may give a value that is not a number.
 pub(super) fn double_or_nan(text: &[u8]) -> Option<f64> {
-    dotnet::float(text, &INVARIANT).filter(|value: &f64| value.is_nan() || value.abs() <= MAX_VALUE)
+    dotnet::double(text, &INVARIANT).filter(|value| value.is_nan() || value.abs() <= MAX_VALUE)
 }
 
 /// `Parsing.ParseDouble` of a length.

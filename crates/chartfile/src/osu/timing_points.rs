@@ -125,7 +125,7 @@ impl TimingPoints {
         point_at(&self.velocities, time_ms).unwrap_or(&DEFAULT_VELOCITY).factor
     }
 
-    /// BPM points and scroll speeds.
+    /// BPM points and scroll speeds by time.
     #[expect(clippy::cast_possible_truncation, reason = "the chart has single precision")]
     pub(super) fn points(&self) -> Vec<TimingPoint> {
         let bpm = |time_ms, beat: &Beat| TimingPoint::Bpm {
@@ -141,6 +141,7 @@ impl TimingPoints {
         points.extend(
             scrolls.map(|(time, scroll)| TimingPoint::sv(microseconds(time.0), scroll.factor as f32)),
         );
+        points.sort_by_key(TimingPoint::time_us);
         points
     }
 }

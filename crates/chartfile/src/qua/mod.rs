@@ -2,6 +2,7 @@
 //!
 //! Comments name the places in Quaver.API e73fb5db.
 
+mod block_yaml;
 mod objects;
 mod yaml;
 

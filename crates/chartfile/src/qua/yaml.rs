@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, StrInput};
 
+use super::block_yaml::BlockYaml;
 use crate::Refusal;
 use crate::dotnet::{self, NumberFormat};
 use crate::rox_file::MAX_NOTES;
@@ -33,8 +34,8 @@ pub(super) trait Object: Default {
 
 /// Reads the nodes of a document.
 pub(super) struct Reader<'a> {
-    parser: Parser<'a, StrInput<'a>>,
-    /// The events before those of the parser, the next one last.
+    source: Source<'a>,
+    /// The events before those of the source, the next one last.
     repeated: Vec<Event<'a>>,
     /// The events of the nodes with an anchor.
     anchors: HashMap<usize, Vec<Event<'a>>>,
@@ -43,33 +44,59 @@ pub(super) struct Reader<'a> {
     field: Cow<'a, str>,
 }
 
+/// Where events come from.
+enum Source<'a> {
+    Block(BlockYaml<'a>),
+    Library(Box<Parser<'a, StrInput<'a>>>),
+    /// The text has to be read by the library, from the start.
+    Other,
+}
+
 /// Reads the only document of a file.
 pub(super) fn read_document<T: Object>(text: &str) -> Result<T, Refusal> {
+    let mut reader = Reader::new(Source::Block(BlockYaml::new(text)));
+    let result = reader.document();
+    if !matches!(reader.source, Source::Other) {
+        return result;
+    }
     let mut options = Options::default();
     (options.flow_nesting_limit, options.block_nesting_limit) = (MAX_DEPTH, MAX_DEPTH);
-    let mut reader = Reader {
-        parser: Parser::new_from_str_with_options(text, options),
-        repeated: Vec::new(),
-        anchors: HashMap::new(),
-        repeated_count: 0,
-        field: Cow::Borrowed("document"),
-    };
-    let (Event::StreamStart, Event::DocumentStart(..)) = (reader.next()?, reader.next()?) else {
-        return Err(Refusal::undecodable("the file is empty"));
-    };
-    let object = reader.object()?;
-    let (Event::DocumentEnd, Event::StreamEnd) = (reader.next()?, reader.next()?) else {
-        return Err(Refusal::undecodable("the file has several documents"));
-    };
-    Ok(object)
+    let parser = Parser::new_from_str_with_options(text, options);
+    Reader::new(Source::Library(Box::new(parser))).document()
 }
 
 impl<'a> Reader<'a> {
+    fn new(source: Source<'a>) -> Self {
+        let field = Cow::Borrowed("document");
+        Self { source, repeated: Vec::new(), anchors: HashMap::new(), repeated_count: 0, field }
+    }
+
+    fn document<T: Object>(&mut self) -> Result<T, Refusal> {
+        let (Event::StreamStart, Event::DocumentStart(..)) = (self.next()?, self.next()?) else {
+            return Err(Refusal::undecodable("the file is empty"));
+        };
+        let object = self.object()?;
+        let (Event::DocumentEnd, Event::StreamEnd) = (self.next()?, self.next()?) else {
+            return Err(Refusal::undecodable("the file has several documents"));
+        };
+        Ok(object)
+    }
+
     fn next(&mut self) -> Result<Event<'a>, Refusal> {
         if let Some(event) = self.repeated.pop() {
             return Ok(event);
         }
-        match self.parser.next_event() {
+        if let Source::Block(block) = &mut self.source {
+            if let Some(event) = block.next_event() {
+                return Ok(event);
+            }
+            self.source = Source::Other;
+        }
+        let event = match &mut self.source {
+            Source::Library(parser) => parser.next_event(),
+            _ => None,
+        };
+        match event {
             Some(Ok((event, _))) => Ok(event),
             Some(Err(error)) => Err(Refusal::undecodable(&error.to_string())),
             None => Err(Refusal::undecodable("the document ends early")),
@@ -225,7 +252,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn float(&mut self) -> Result<f32, Refusal> {
-        self.value("a number", |text| dotnet::float(text.as_bytes(), &FORMAT))
+        self.value("a number", |text| dotnet::single(text.as_bytes(), &FORMAT))
     }
 
     pub(super) fn boolean(&mut self) -> Result<bool, Refusal> {
@@ -272,6 +299,9 @@ fn is_null(node: &Event<'_>) -> bool {
 /// `ScalarNodeDeserializer.DeserializeIntegerHelper`: a decimal number or one of base 60, such as `1:30`; after
 /// a zero an octal one, after `0x` and `0b` a hexadecimal and a binary one. Underscores do not count.
 fn integer(text: &str) -> Option<i32> {
+    if let ([b'1'..=b'9', ..], value @ Some(_)) = (text.as_bytes(), dotnet::int(text.as_bytes())) {
+        return value;
+    }
     let (is_negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -288,7 +318,7 @@ fn integer(text: &str) -> Option<i32> {
         [b'0', b'x', ..] => in_radix(&digits[2..], 16)?,
         [b'0', ..] => in_radix(&digits[1..], 8)?,
         _ => digits.split(':').try_fold(0_u64, |sum, part| {
-            Some(sum.wrapping_mul(60).wrapping_add(dotnet::int::<u64>(part.as_bytes())?))
+            Some(sum.wrapping_mul(60).wrapping_add(dotnet::unsigned(part.as_bytes())?))
         })?,
     };
     let value = i64::try_from(magnitude).ok()?;

@@ -2,6 +2,8 @@
 //!
 //! ppy/osu e9451fe7, `LegacyBeatmapDecoder.handleGeneral`, `handleMetadata`, `handleDifficulty`, `handleEvent`.
 
+use std::collections::HashMap;
+
 use chart_index_rox::Metadata;
 
 use super::lines::{Section, key_and_value};
@@ -19,23 +21,24 @@ pub(super) struct Header<'a> {
     preview_ms: i32,
     beatmap_id: i32,
     set_id: i32,
-    texts: Texts<'a>,
+    /// Texts by their keys, in the encoding of the file.
+    texts: HashMap<&'static str, &'a [u8]>,
 }
 
-/// Texts in the encoding of the file.
-#[derive(Default)]
-struct Texts<'a> {
-    title: &'a [u8],
-    title_unicode: &'a [u8],
-    artist: &'a [u8],
-    artist_unicode: &'a [u8],
-    creator: &'a [u8],
-    difficulty: &'a [u8],
-    source: &'a [u8],
-    tags: &'a [u8],
-    audio_file: &'a [u8],
-    background_file: &'a [u8],
-}
+/// The keys of texts. That of a background is its own.
+const TEXTS: [&str; 9] = [
+    "Title",
+    "TitleUnicode",
+    "Artist",
+    "ArtistUnicode",
+    "Creator",
+    "Version",
+    "Source",
+    "Tags",
+    "AudioFilename",
+];
+
+const BACKGROUND: &str = "Background";
 
 impl<'a> Header<'a> {
     /// The defaults of the game (`BeatmapDifficulty`, `ApplyLegacyDefaults`).
@@ -49,7 +52,7 @@ impl<'a> Header<'a> {
             preview_ms: -1,
             beatmap_id: 0,
             set_id: 0,
-            texts: Texts::default(),
+            texts: HashMap::new(),
         }
     }
 
@@ -60,24 +63,14 @@ impl<'a> Header<'a> {
         }
         let (key, value) = key_and_value(line);
         let number = |target: &mut i32| *target = int(value).unwrap_or(*target);
-        let texts = &mut self.texts;
         match (section, key) {
             // A mode that the game does not have is an error.
             (Section::General, b"Mode") => {
                 let mode = int(value).and_then(|mode| u8::try_from(mode).ok()).filter(|mode| *mode < 4);
                 self.mode = mode.unwrap_or(self.mode);
             }
-            (Section::General, b"AudioFilename") => texts.audio_file = value,
             (Section::General, b"AudioLeadIn") => number(&mut self.audio_lead_in_ms),
             (Section::General, b"PreviewTime") => number(&mut self.preview_ms),
-            (Section::Metadata, b"Title") => texts.title = value,
-            (Section::Metadata, b"TitleUnicode") => texts.title_unicode = value,
-            (Section::Metadata, b"Artist") => texts.artist = value,
-            (Section::Metadata, b"ArtistUnicode") => texts.artist_unicode = value,
-            (Section::Metadata, b"Creator") => texts.creator = value,
-            (Section::Metadata, b"Version") => texts.difficulty = value,
-            (Section::Metadata, b"Source") => texts.source = value,
-            (Section::Metadata, b"Tags") => texts.tags = value,
             (Section::Metadata, b"BeatmapID") => number(&mut self.beatmap_id),
             (Section::Metadata, b"BeatmapSetID") => number(&mut self.set_id),
             (Section::Difficulty, b"CircleSize") => {
@@ -89,6 +82,10 @@ impl<'a> Header<'a> {
             (Section::Difficulty, b"SliderMultiplier") => {
                 self.slider_multiplier = double(value).unwrap_or(self.slider_multiplier);
             }
+            (Section::General | Section::Metadata, _) => {
+                let known = TEXTS.iter().find(|known| known.as_bytes() == key);
+                self.texts.extend(known.map(|known| (*known, value)));
+            }
             _ => {}
         }
     }
@@ -96,10 +93,8 @@ impl<'a> Header<'a> {
     /// Reads the name of the background, such as `0,0,"bg.jpg",0,0`.
     fn read_event(&mut self, line: &'a [u8]) {
         let mut fields = line.split(|&byte| byte == b',');
-        if matches!(fields.next(), Some(b"0" | b"Background"))
-            && let Some(file) = fields.nth(1)
-        {
-            self.texts.background_file = file;
+        if matches!(fields.next(), Some(b"0" | b"Background")) {
+            self.texts.extend(fields.nth(1).map(|file| (BACKGROUND, file)));
         }
     }
 
@@ -118,36 +113,30 @@ impl<'a> Header<'a> {
 
     /// The metadata, and the romanised title and artist. An empty original name is the romanised one.
     pub(super) fn metadata(&self, decoder: TextDecoder) -> (Metadata, [String; 2]) {
-        let text = |raw| decoder.text(raw).trim().to_owned();
-        let texts = &self.texts;
-        let [title, artist] = [(texts.title_unicode, texts.title), (texts.artist_unicode, texts.artist)].map(
-            |(original, romanised)| {
-                Some(text(original)).filter(|name| !name.is_empty()).unwrap_or_else(|| text(romanised))
-            },
-        );
-        let background = text(texts.background_file);
+        let text = |key| decoder.text(self.texts.get(key).unwrap_or(&&[][..])).trim().to_owned();
+        let name = |original, romanised| {
+            Some(text(original)).filter(|name| !name.is_empty()).unwrap_or_else(|| text(romanised))
+        };
+        let optional = |text: &str| (!text.is_empty()).then(|| text.into());
+        let id = |id| u64::try_from(id).ok().filter(|&id| id > 0);
         let metadata = Metadata {
-            chart_id: u64::try_from(self.beatmap_id).ok().filter(|&id| id > 0),
-            chartset_id: u64::try_from(self.set_id).ok().filter(|&id| id > 0),
-            title: title.into(),
-            artist: artist.into(),
-            creator: text(texts.creator).into(),
-            difficulty_name: text(texts.difficulty).into(),
+            chart_id: id(self.beatmap_id),
+            chartset_id: id(self.set_id),
+            title: name("TitleUnicode", "Title").into(),
+            artist: name("ArtistUnicode", "Artist").into(),
+            creator: text("Creator").into(),
+            difficulty_name: text("Version").into(),
             difficulty_value: Some(self.overall_difficulty.clamp(0.0, 10.0)),
-            audio_file: text(texts.audio_file).into(),
-            background_file: non_empty(background.trim_matches('"')),
+            audio_file: text("AudioFilename").into(),
+            background_file: optional(text(BACKGROUND).trim_matches('"')),
             audio_offset_us: i64::from(self.audio_lead_in_ms) * 1000,
             preview_time_us: i64::from(self.preview_ms.max(0)) * 1000,
-            source: non_empty(&text(texts.source)),
-            tags: text(texts.tags).split_whitespace().map(Into::into).collect(),
+            source: optional(&text("Source")),
+            tags: text("Tags").split_whitespace().map(Into::into).collect(),
             ..Metadata::default()
         };
-        (metadata, [text(texts.title), text(texts.artist)])
+        (metadata, ["Title", "Artist"].map(text))
     }
-}
-
-fn non_empty<'a, T: From<&'a str>>(text: &'a str) -> Option<T> {
-    (!text.is_empty()).then(|| text.into())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! ppy/osu e9451fe7, `ConvertHitObjectParser`.
 
 use super::numbers::{coordinate, double, int, length};
-use super::slider_path::{Distance, Position, read_distance};
+use super::slider_path::{Distance, read_distance};
 
 /// The first format version whose coordinates have decimals, `LegacyBeatmapEncoder.FIRST_LAZER_VERSION`.
 const FIRST_VERSION_WITH_DECIMALS: i32 = 128;
@@ -48,7 +48,10 @@ pub(super) struct Sample<'a> {
     pub(super) volume: i32,
 }
 
-/// How positions are read.
+/// A position in the playfield, in single precision.
+pub(super) type Position = (f32, f32);
+
+/// How positions and times are read.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectFormat {
     /// What the game adds to all times of old formats.
@@ -61,14 +64,9 @@ impl ObjectFormat {
         Self { offset_ms, has_decimals: version >= FIRST_VERSION_WITH_DECIMALS }
     }
 
-    /// Whether the positions are those of the new formats, for which paths have other rules.
-    pub(super) const fn has_decimals(self) -> bool {
-        self.has_decimals
-    }
-
     pub(super) fn position(self, x: &[u8], y: &[u8]) -> Option<Position> {
         let read = |text| coordinate(text).map(|value| if self.has_decimals { value } else { whole(value) });
-        Some(Position { x: read(x)?, y: read(y)? })
+        Some((read(x)?, read(y)?))
     }
 
     /// Reads a line; `None` where the game throws an exception: it skips the line (`Parse`).
@@ -92,7 +90,7 @@ impl ObjectFormat {
             return None;
         };
         let kind = if types.count_ones() == 1 { kind } else { Kind::Ambiguous };
-        Some(HitObject { x: position.x, start_ms, kind, sample })
+        Some(HitObject { x: position.0, start_ms, kind, sample })
     }
 
     /// A long note with its end, and its sound after a colon.
@@ -213,8 +211,8 @@ mod tests {
             ("64,192,1000,2,0,L|164:192,0,140", Some(140.0)),
             ("64,192,1000,2,0,L|164:192,-7,140", Some(140.0)),
             ("64,192,1000,2,0,L|164:192,9000,1", Some(9000.0)),
-            ("64,192,1000,2,0,L|164:192,1,-5", Some(100.0)),
-            ("64,192,1000,2,0,L|164:192,1", Some(100.0)),
+            ("64,192,1000,2,0,L|164:192,1,-5", Some(f64::INFINITY)),
+            ("64,192,1000,2,0,L|164:192,1", Some(f64::INFINITY)),
             ("64,192,1000,2,0,L,9,140", Some(0.0)),
             ("64,192,1000,2,0,L|164:192,1,140,x|y,0:0|1:2:3:4:,0:0:x", Some(140.0)),
             ("64,192,1000,2,0,L|164:192,1,140,,,", Some(140.0)),

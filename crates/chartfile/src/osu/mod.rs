@@ -22,6 +22,7 @@ use self::timing_points::TimingPoints;
 use crate::Refusal;
 use crate::dotnet::trim;
 use crate::game_chart::GameChart;
+use crate::rox_file::MAX_NOTES;
 use crate::text_encoding::TextDecoder;
 
 /// The only mode that is indexed.
@@ -85,8 +86,9 @@ impl<'a> Beatmap<'a> {
                 Section::TimingPoints | Section::HitObjects if !reads_other_modes && header.mode != MODE => {
                     is_partial = true;
                 }
-                // Slider velocities are scroll speeds in the modes 1 and 3.
-                Section::TimingPoints => timing_points.read(line, offset_ms, matches!(header.mode, 1 | 3)),
+                Section::TimingPoints => timing_points.read(line, offset_ms),
+                // Such a chart is refused.
+                Section::HitObjects if objects.len() > MAX_NOTES => {}
                 Section::HitObjects => objects.extend(format.read(line)),
                 Section::Other => {}
                 _ => header.read(section, line),

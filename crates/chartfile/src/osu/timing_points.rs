@@ -14,29 +14,11 @@ use crate::dotnet::trim;
 /// The beat length where there is no timing point, `TimingControlPoint.DEFAULT_BEAT_LENGTH`.
 const DEFAULT_BEAT: Beat = Beat { length_ms: 1000.0, beats: 4 };
 
-const DEFAULT_VELOCITY: Velocity = Velocity { factor: 1.0, has_ticks: true };
-
-const DEFAULT_SCROLL: Scroll = Scroll { factor: 1.0, is_kiai: false };
-
 /// `TimingControlPoint`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Beat {
     length_ms: f64,
     beats: i32,
-}
-
-/// `DifficultyControlPoint`. Whether a slider has ticks decides only whether a point is redundant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Velocity {
-    factor: f64,
-    has_ticks: bool,
-}
-
-/// `EffectControlPoint`. Its light effect decides only whether a point is redundant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Scroll {
-    factor: f64,
-    is_kiai: bool,
 }
 
 /// A line with its defaults.
@@ -45,15 +27,15 @@ struct Line {
     beat_length_ms: f64,
     beats: i32,
     is_timing_change: bool,
-    is_kiai: bool,
 }
 
 /// All timing points.
 #[derive(Default)]
 pub(super) struct TimingPoints {
-    beats: Points<Beat>,
-    velocities: Points<Velocity>,
-    scrolls: Points<Scroll>,
+    beats: BTreeMap<Time, Beat>,
+    /// The speeds of `DifficultyControlPoint` and `EffectControlPoint`, within the limits of the latter, which are
+    /// wider.
+    speeds: BTreeMap<Time, f64>,
     pending: Pending,
 }
 
@@ -62,56 +44,36 @@ pub(super) struct TimingPoints {
 struct Pending {
     time_ms: f64,
     beat: Option<Beat>,
-    velocity: Option<Velocity>,
-    scroll: Option<Scroll>,
+    speed: Option<f64>,
 }
 
 impl TimingPoints {
-    /// Reads a line, which is skipped if it is not a timing point. `scrolls` tells whether slider velocities
-    /// are scroll speeds.
-    pub(super) fn read(&mut self, line: &[u8], offset_ms: f64, scrolls: bool) {
-        if let Some(line) = Line::read(line, offset_ms) {
-            self.add(&line, scrolls);
-        }
-    }
-
-    /// Adds a line. Of several with one time, the last one that is no timing change takes precedence, then the
-    /// first timing change (`addControlPoint`, `flushPendingPoints`).
-    fn add(&mut self, line: &Line, scrolls: bool) {
+    /// Reads a line, which is skipped if it is not a timing point. Of several with one time, the last one that is
+    /// no timing change takes precedence, then the first timing change (`addControlPoint`, `flushPendingPoints`).
+    pub(super) fn read(&mut self, line: &[u8], offset_ms: f64) {
+        let Some(line) = Line::read(line, offset_ms) else { return };
         if line.time_ms.total_cmp(&self.pending.time_ms).is_ne() {
             self.flush();
             self.pending.time_ms = line.time_ms;
         }
-        let multiplier = if line.beat_length_ms < 0.0 { 100.0 / -line.beat_length_ms } else { 1.0 };
-        let velocity =
-            Velocity { factor: multiplier.clamp(0.1, 10.0), has_ticks: !line.beat_length_ms.is_nan() };
-        let scroll = if scrolls { multiplier.clamp(0.01, 10.0) } else { 1.0 };
-        let scroll = Scroll { factor: scroll, is_kiai: line.is_kiai };
-        let pending = &mut self.pending;
+        let speed = if line.beat_length_ms < 0.0 { 100.0 / -line.beat_length_ms } else { 1.0 };
+        let speed = speed.clamp(0.01, 10.0);
         if line.is_timing_change {
             let length_ms = line.beat_length_ms.clamp(6.0, 60_000.0);
-            pending.beat.get_or_insert(Beat { length_ms, beats: line.beats });
-            pending.velocity.get_or_insert(velocity);
-            pending.scroll.get_or_insert(scroll);
+            self.pending.beat.get_or_insert(Beat { length_ms, beats: line.beats });
+            self.pending.speed.get_or_insert(speed);
         } else {
-            (pending.velocity, pending.scroll) = (Some(velocity), Some(scroll));
+            self.pending.speed = Some(speed);
         }
     }
 
-    /// Adds the points of the last line: needed before the points are used.
+    /// Adds the points of the last line: needed before the points are used. A speed without an effect among those
+    /// that were added before it is left out, which matters for lines out of order (`CheckAlreadyExisting`).
     pub(super) fn flush(&mut self) {
-        let Pending { time_ms, beat, velocity, scroll } = std::mem::take(&mut self.pending);
-        self.pending.time_ms = time_ms;
-        if let Some(beat) = beat {
-            // A timing point is never redundant.
-            self.beats.insert(Time(time_ms), beat);
-        }
-        if let Some(velocity) = velocity {
-            add(&mut self.velocities, time_ms, velocity, &DEFAULT_VELOCITY);
-        }
-        if let Some(scroll) = scroll {
-            add(&mut self.scrolls, time_ms, scroll, &DEFAULT_SCROLL);
-        }
+        let Pending { time_ms, beat, speed } = std::mem::take(&mut self.pending);
+        self.beats.extend(beat.map(|beat| (Time(time_ms), beat)));
+        let speed = speed.filter(|speed| speed.total_cmp(&self.speed(time_ms)).is_ne());
+        self.speeds.extend(speed.map(|speed| (Time(time_ms), speed)));
     }
 
     /// The beat length in milliseconds at a time. The first one also holds before its time.
@@ -122,28 +84,32 @@ impl TimingPoints {
 
     /// The slider velocity at a time.
     pub(super) fn velocity(&self, time_ms: f64) -> f64 {
-        point_at(&self.velocities, time_ms).unwrap_or(&DEFAULT_VELOCITY).factor
+        self.speed(time_ms).max(0.1)
+    }
+
+    fn speed(&self, time_ms: f64) -> f64 {
+        *point_at(&self.speeds, time_ms).unwrap_or(&1.0)
     }
 
     /// BPM points and scroll speeds by time.
     #[expect(clippy::cast_possible_truncation, reason = "the chart has single precision")]
     pub(super) fn points(&self) -> Vec<TimingPoint> {
-        let bpm = |time_ms, beat: &Beat| TimingPoint::Bpm {
-            time_us: microseconds(time_ms),
+        let bpm = |(time, beat): (&Time, &Beat)| TimingPoint::Bpm {
+            time_us: microseconds(time.0),
             bpm: (60_000.0 / beat.length_ms) as f32,
             signature: u8::try_from(beat.beats).unwrap_or(u8::MAX),
         };
-        let scrolls = self.scrolls.iter();
-        let mut points: Vec<TimingPoint> = self.beats.iter().map(|(time, beat)| bpm(time.0, beat)).collect();
-        if points.is_empty() {
-            points.push(bpm(0.0, &DEFAULT_BEAT));
-        }
-        points.extend(
-            scrolls.map(|(time, scroll)| TimingPoint::sv(microseconds(time.0), scroll.factor as f32)),
-        );
+        let speed = |(time, speed): (&Time, &f64)| TimingPoint::sv(microseconds(time.0), *speed as f32);
+        let default = self.beats.is_empty().then(|| bpm((&Time(0.0), &DEFAULT_BEAT)));
+        let beats = default.into_iter().chain(self.beats.iter().map(bpm));
+        let mut points: Vec<TimingPoint> = beats.chain(self.speeds.iter().map(speed)).collect();
         points.sort_by_key(TimingPoint::time_us);
         points
     }
+}
+
+fn point_at<T>(points: &BTreeMap<Time, T>, time_ms: f64) -> Option<&T> {
+    points.range(..=Time(time_ms)).next_back().map(|(_, point)| point)
 }
 
 impl Line {
@@ -160,31 +126,10 @@ impl Line {
             fields.next().map_or(Some(0), int)?;
         }
         let is_timing_change = fields.next().map_or(Some(true), |field| Some(*field.first()? == b'1'))?;
-        let is_kiai = fields.next().map_or(Some(0), int)? & 1 != 0;
-        // A timing point needs a beat length.
-        (!is_timing_change || !beat_length_ms.is_nan()).then_some(Self {
-            time_ms,
-            beat_length_ms,
-            beats,
-            is_timing_change,
-            is_kiai,
-        })
-    }
-}
-
-/// Points of one type by time.
-type Points<T> = BTreeMap<Time, T>;
-
-/// The point that applies at a time.
-fn point_at<T>(points: &Points<T>, time_ms: f64) -> Option<&T> {
-    points.range(..=Time(time_ms)).next_back().map(|(_, point)| point)
-}
-
-/// Adds a point that has an effect among those that were added before it: this matters for points that are out
-/// of order (`CheckAlreadyExisting`).
-fn add<T: PartialEq>(points: &mut Points<T>, time_ms: f64, point: T, default: &T) {
-    if *point_at(points, time_ms).unwrap_or(default) != point {
-        points.insert(Time(time_ms), point);
+        let _effects = fields.next().map_or(Some(0), int)?;
+        // A timing change needs a beat length.
+        let is_read = !is_timing_change || !beat_length_ms.is_nan();
+        is_read.then_some(Self { time_ms, beat_length_ms, beats, is_timing_change })
     }
 }
 
@@ -219,7 +164,7 @@ mod tests {
     fn read(lines: &[&str]) -> TimingPoints {
         let mut points = TimingPoints::default();
         for line in lines {
-            points.read(line.as_bytes(), 0.0, true);
+            points.read(line.as_bytes(), 0.0);
         }
         points.flush();
         points

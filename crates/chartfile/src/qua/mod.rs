@@ -3,13 +3,12 @@
 //! Comments name the places in Quaver.API e73fb5db.
 
 mod block_yaml;
-mod objects;
 mod yaml;
 
 use chart_index_rox::{Metadata, Note, RoxChart, TimingPoint};
 
-use self::objects::{HitObject, Qua};
-use self::yaml::read_document;
+use self::block_yaml::read_block_document;
+use self::yaml::{Node, read_document};
 use crate::Refusal;
 use crate::dotnet::enumeration;
 use crate::game_chart::GameChart;
@@ -32,124 +31,140 @@ const MODES: &[(&str, i32)] = &[
     ("Keys10", 10),
 ];
 
+const SIGNATURES: &[(&str, i32)] = &[("Quadruple", 4), ("Triple", 3)];
+
+/// `HitObjectType`.
+const TYPES: &[(&str, i32)] = &[("Normal", 0), ("Mine", MINE)];
+const MINE: i32 = 1;
+
+const HIT_SOUNDS: &[(&str, i32)] = &[("Normal", 1), ("Whistle", 2), ("Finish", 4), ("Clap", 8)];
+
 /// The key counts of the modes, from mode 1 on (`ModeHelper.ToKeyCount`).
 const KEYS: [u8; 10] = [4, 7, 1, 2, 3, 5, 6, 8, 9, 10];
 
 /// The chart of a file without its byte order mark.
 pub(crate) fn read(bytes: &[u8]) -> Result<GameChart, Refusal> {
-    let qua: Qua = read_document(&String::from_utf8_lossy(bytes))?;
-    let keys = qua.keys()?;
-    qua.validate()?;
-    let mut chart = RoxChart::new(keys);
-    chart.timing_points = qua.timing_points();
-    for object in &qua.hit_objects {
-        chart.notes.extend(object.note(keys)?);
+    let text = String::from_utf8_lossy(bytes);
+    let root = read_block_document(&text).map_or_else(|| read_document(&text), Ok)?;
+    if root.int("QuaVersion")? > LAST_VERSION {
+        return Err(Refusal::NotPlayed { reason: "a version of the format above 1" });
     }
-    chart.metadata = qua.metadata();
+    let mut chart = RoxChart::new(keys(&root)?);
+    chart.timing_points = timing_points(&root)?;
+    let objects = root.list("HitObjects")?;
+    if objects.is_empty() {
+        return Err(Refusal::NoNotes);
+    }
+    let samples = root.optional_list("CustomAudioSamples")?.len();
+    for object in objects {
+        chart.notes.extend(note(object, chart.key_count, samples)?);
+    }
+    for effect in root.list("SoundEffects")? {
+        check_sound(effect, samples, 100)?;
+    }
+    // The game sorts them.
+    root.list("Bookmarks")?;
+    chart.metadata = metadata(&root)?;
     Ok(GameChart { chart, title_romanised: None, artist_romanised: None })
 }
 
-impl Qua {
-    /// The number of columns (`GetKeyCount`).
-    fn keys(&self) -> Result<u8, Refusal> {
-        let mode = enumeration(self.mode.as_bytes(), MODES, true);
-        let index = mode.and_then(|mode| usize::try_from(mode).ok()?.checked_sub(1));
-        let keys = index.and_then(|index| KEYS.get(index));
-        let unknown = || Refusal::UnknownMode { mode: excerpt(&self.mode) };
-        keys.map(|keys| keys + u8::from(self.has_scratch_key)).ok_or_else(unknown)
-    }
+/// The number of columns (`GetKeyCount`).
+fn keys(root: &Node<'_>) -> Result<u8, Refusal> {
+    let mode = root.text("Mode")?;
+    let number = enumeration(mode.as_bytes(), MODES, true);
+    let index = number.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+    let keys = index
+        .and_then(|index| KEYS.get(index))
+        .ok_or_else(|| Refusal::UnknownMode { mode: excerpt(mode) })?;
+    Ok(keys + u8::from(root.boolean("HasScratchKey")?))
+}
 
-    /// Refuses what the game refuses (`Validate`, `AfterLoad`).
-    fn validate(&self) -> Result<(), Refusal> {
-        let has_sample =
-            |sample: i32| usize::try_from(sample).is_ok_and(|sample| (1..=self.samples).contains(&sample));
-        // A volume of 0 is the default.
-        let mut key_sounds = self.hit_objects.iter().flat_map(|object| &object.key_sounds);
-        let has_valid_sounds = key_sounds.all(|sound| has_sample(sound.sample) && sound.volume >= 0)
-            && self
-                .sound_effects
-                .iter()
-                .all(|sound| has_sample(sound.sample) && (0..=100).contains(&sound.volume));
-        if self.version > LAST_VERSION {
-            return Err(Refusal::NotPlayed { reason: "a version of the format above 1" });
-        }
-        if self.hit_objects.is_empty() {
-            return Err(Refusal::NoNotes);
-        }
-        if self.timing_points.is_empty() {
-            return Err(Refusal::NoBpm);
-        }
-        if self.hit_objects.iter().any(|object| object.is_long() && object.end_ms <= object.start_ms) {
-            return Err(Refusal::NotPlayed { reason: "a long note whose end is not after its start" });
-        }
-        if !has_valid_sounds {
-            return Err(Refusal::NotPlayed { reason: "a sound without a sample, or with a wrong volume" });
-        }
+/// BPM points, of which the game needs one, and scroll speeds.
+fn timing_points(root: &Node<'_>) -> Result<Vec<TimingPoint>, Refusal> {
+    let mut points = Vec::new();
+    for point in root.list("TimingPoints")? {
+        let (time_us, bpm) = (microseconds(point.float("StartTime")?), point.float("Bpm")?);
+        // 0 is the default.
+        let signature = match point.enumeration("Signature", SIGNATURES)? {
+            0 => 4,
+            beats => u8::try_from(beats).unwrap_or(u8::MAX),
+        };
+        points.push(TimingPoint::Bpm { time_us, bpm, signature });
+    }
+    if points.is_empty() {
+        return Err(Refusal::NoBpm);
+    }
+    let mut scrolls = Vec::new();
+    for velocity in root.list("SliderVelocities")? {
+        scrolls.push((microseconds(velocity.float("StartTime")?), velocity.float("Multiplier")?));
+    }
+    let initial = root.float("InitialScrollVelocity")?;
+    // It counts where the BPM does not affect the scroll speed.
+    if root.boolean("BPMDoesNotAffectScrollVelocity")? {
+        let first_us = scrolls.iter().map(|(time_us, _)| *time_us).min().unwrap_or(0);
+        points.push(TimingPoint::sv(first_us.min(0), initial));
+    }
+    points.extend(scrolls.into_iter().map(|(time_us, factor)| TimingPoint::sv(time_us, factor)));
+    Ok(points)
+}
+
+/// The note of a hit object, none for a mine (`Validate`, `IsLongNote`). The game does not check lanes, and has
+/// no others.
+fn note(object: &Node<'_>, keys: u8, samples: usize) -> Result<Option<Note>, Refusal> {
+    let start_ms = object.int("StartTime")?;
+    let (end_ms, lane) = (object.int("EndTime")?, object.int("Lane")?);
+    let is_long = end_ms > 0;
+    if is_long && end_ms <= start_ms {
+        return Err(Refusal::NotPlayed { reason: "a long note whose end is not after its start" });
+    }
+    for sound in object.list("KeySounds")? {
+        check_sound(sound, samples, i32::MAX)?;
+    }
+    let column = match u8::try_from(i64::from(lane) - 1) {
+        Ok(column) if column < keys => column,
+        _ if lane < 1 => return Err(Refusal::NotPlayed { reason: "a note in a lane below 1" }),
+        column => return Err(Refusal::Column { column: column.unwrap_or(u8::MAX), keys }),
+    };
+    // Values that the game cannot read are errors here as well.
+    object.enumeration("HitSound", HIT_SOUNDS)?;
+    object.int("EditorLayer")?;
+    let start_us = i64::from(start_ms) * 1000;
+    let duration_us = i64::from(end_ms) * 1000 - start_us;
+    Ok(match object.enumeration("Type", TYPES)? {
+        MINE => None,
+        _ if is_long => Some(Note::hold(start_us, duration_us, column)),
+        _ => Some(Note::tap(start_us, column)),
+    })
+}
+
+/// Refuses a sound that is not there, or has a volume that is none (`Validate`). A volume of 0 is the default.
+fn check_sound(sound: &Node<'_>, samples: usize, max_volume: i32) -> Result<(), Refusal> {
+    let sample = usize::try_from(sound.int("Sample")?).unwrap_or(0);
+    if (1..=samples).contains(&sample) && (0..=max_volume).contains(&sound.int("Volume")?) {
         Ok(())
-    }
-
-    /// BPM points and scroll speeds.
-    fn timing_points(&self) -> Vec<TimingPoint> {
-        let bpm_points = self.timing_points.iter().map(|point| TimingPoint::Bpm {
-            time_us: microseconds(point.start_ms),
-            bpm: point.bpm,
-            // 0 is the default.
-            signature: if point.signature == 0 {
-                4
-            } else {
-                u8::try_from(point.signature).unwrap_or(u8::MAX)
-            },
-        });
-        let velocities =
-            self.velocities.iter().map(|velocity| (microseconds(velocity.start_ms), velocity.multiplier));
-        // It counts in the normalised format only.
-        let first_us = velocities.clone().map(|(time_us, _)| time_us).min().unwrap_or(0).min(0);
-        let initial = self.is_normalised.then_some((first_us, self.initial_scroll_velocity));
-        let scrolls = initial.into_iter().chain(velocities);
-        bpm_points.chain(scrolls.map(|(time_us, factor)| TimingPoint::sv(time_us, factor))).collect()
-    }
-
-    fn metadata(&self) -> Metadata {
-        let id = |id: i32| u64::try_from(id).ok().filter(|&id| id > 0);
-        let optional = |text: &str| (!text.is_empty()).then(|| text.into());
-        Metadata {
-            chart_id: id(self.map_id),
-            chartset_id: id(self.map_set_id),
-            title: self.title.as_str().into(),
-            artist: self.artist.as_str().into(),
-            creator: self.creator.as_str().into(),
-            difficulty_name: self.difficulty_name.as_str().into(),
-            audio_file: self.audio_file.as_str().into(),
-            background_file: optional(&self.background_file),
-            preview_time_us: i64::from(self.song_preview_ms) * 1000,
-            source: optional(&self.source),
-            tags: split_tags(&self.tags).map(Into::into).collect(),
-            ..Metadata::default()
-        }
+    } else {
+        Err(Refusal::NotPlayed { reason: "a sound without a sample, or with a wrong volume" })
     }
 }
 
-impl HitObject {
-    /// `IsLongNote`.
-    const fn is_long(&self) -> bool {
-        self.end_ms > 0
-    }
-
-    /// The note of the object, none for a mine. The game does not check lanes, and has no other ones.
-    fn note(&self, keys: u8) -> Result<Option<Note>, Refusal> {
-        let lane = u8::try_from(self.lane).ok().filter(|lane| (1..=keys).contains(lane));
-        let lane = lane.ok_or_else(|| match self.lane {
-            1.. => Refusal::Column { column: u8::try_from(self.lane - 1).unwrap_or(u8::MAX), keys },
-            _ => Refusal::NotPlayed { reason: "a note in a lane below 1" },
-        })?;
-        let start_us = i64::from(self.start_ms) * 1000;
-        let note = if self.is_long() {
-            Note::hold(start_us, i64::from(self.end_ms) * 1000 - start_us, lane - 1)
-        } else {
-            Note::tap(start_us, lane - 1)
-        };
-        Ok((!self.is_mine()).then_some(note))
-    }
+fn metadata(root: &Node<'_>) -> Result<Metadata, Refusal> {
+    let text = |name| root.text(name);
+    let optional = |text: &str| (!text.is_empty()).then(|| text.into());
+    let id = |name| root.int(name).map(|id| u64::try_from(id).ok().filter(|&id| id > 0));
+    Ok(Metadata {
+        chart_id: id("MapId")?,
+        chartset_id: id("MapSetId")?,
+        title: text("Title")?.into(),
+        artist: text("Artist")?.into(),
+        creator: text("Creator")?.into(),
+        difficulty_name: text("DifficultyName")?.into(),
+        audio_file: text("AudioFile")?.into(),
+        background_file: optional(text("BackgroundFile")?),
+        preview_time_us: i64::from(root.int("SongPreviewTime")?) * 1000,
+        source: optional(text("Source")?),
+        tags: split_tags(text("Tags")?).map(Into::into).collect(),
+        ..Metadata::default()
+    })
 }
 
 /// A time in whole microseconds, rounded half up.

@@ -378,7 +378,12 @@ fn qua_charts_that_the_game_refuses_are_refused() {
         (keys("Bookmarks:"), "- Bpm: 1", "- Lane: 1", "cannot be decoded: Bookmarks: a list was expected"),
         (keys(""), "- Bpm: x", "- Lane: 1", "cannot be decoded: Bpm: a number was expected"),
         (keys(""), "- Bpm: 1", "- Lane: 1.0", "cannot be decoded: Lane: an integer was expected"),
-        (keys(""), "- Bpm: 1", "- Type: Mines", "cannot be decoded: Type: a known name was expected"),
+        (
+            keys(""),
+            "- Bpm: 1",
+            "- Type: Mines\n  Lane: 1",
+            "cannot be decoded: Type: a known name was expected",
+        ),
     ] {
         let text = qua(&head, timing, notes);
         assert_eq!(refusal(ChartFormat::Qua, &text).to_string(), expected, "{text}");

@@ -80,8 +80,8 @@ fn expensive_simfiles_are_refused_or_read_in_time() {
 fn hostile_yaml_is_refused() {
     let nested = "[".repeat(1_000_000);
     let notes = format!("HitObjects: [{}]", "{},".repeat(3_000_000));
-    let repeated = format!("HitObjects: &a [{}]\nHitObjects: *a\n", "{},".repeat(150_000));
-    for (text, what) in [(notes, "YAML list entries"), (repeated, "YAML aliases")] {
+    let repeated = format!("HitObjects: &a [{}]\nb: [{}]\n", "{},".repeat(150_000), "*a,".repeat(20));
+    for (text, what) in [(notes, "YAML list entries"), (repeated, "YAML nodes")] {
         assert_eq!(decoded_in_time(ChartFormat::Qua, text.as_bytes()), limit_exceeded(what));
     }
     let laughs: String = (1..30).map(|n| format!("l{n}: &l{n} [*l{0}, *l{0}, *l{0}]\n", n - 1)).collect();

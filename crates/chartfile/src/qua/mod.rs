@@ -111,10 +111,10 @@ fn timing_points(root: &Node<'_>) -> Result<Vec<TimingPoint>, Refusal> {
 /// The note of a hit object, none for a mine (`Validate`, `IsLongNote`). The game does not check lanes, and has
 /// no others.
 fn note(object: &Node<'_>, keys: u8, samples: usize) -> Result<Option<Note>, Refusal> {
-    let start_ms = object.int("StartTime")?;
-    let (end_ms, lane) = (object.int("EndTime")?, object.int("Lane")?);
-    let is_long = end_ms > 0;
-    if is_long && end_ms <= start_ms {
+    let from_ms = object.int("StartTime")?;
+    let (until_ms, lane) = (object.int("EndTime")?, object.int("Lane")?);
+    let is_long = until_ms > 0;
+    if is_long && until_ms <= from_ms {
         return Err(Refusal::NotPlayed { reason: "a long note whose end is not after its start" });
     }
     for sound in object.list("KeySounds")? {
@@ -128,8 +128,8 @@ fn note(object: &Node<'_>, keys: u8, samples: usize) -> Result<Option<Note>, Ref
     // Values that the game cannot read are errors here as well.
     object.enumeration("HitSound", HIT_SOUNDS)?;
     object.int("EditorLayer")?;
-    let start_us = i64::from(start_ms) * 1000;
-    let duration_us = i64::from(end_ms) * 1000 - start_us;
+    let start_us = i64::from(from_ms) * 1000;
+    let duration_us = i64::from(until_ms) * 1000 - start_us;
     Ok(match object.enumeration("Type", TYPES)? {
         MINE => None,
         _ if is_long => Some(Note::hold(start_us, duration_us, column)),

@@ -37,9 +37,9 @@ pub(crate) const KNOWN: &[KnownDifference<OsuFile>] = &[
         concerns: |file, _| objects(file).any(|object| object.field(0).contains('e')),
     },
     KnownDifference {
-        reader: "reads an object whose hit sound is not a number",
+        reader: "reads an object whose hit sound or sample bank is not a whole number",
         game: "skips the line",
-        concerns: |file, _| objects(file).any(|object| object.field(4).contains('x')),
+        concerns: |file, _| objects(file).any(Object::has_unreadable_sounds),
     },
     KnownDifference {
         reader: "adds no 24 ms to times of versions before 5",
@@ -67,6 +67,11 @@ impl<'a> Object<'a> {
 
     fn kind(self) -> u32 {
         self.field(3).parse().unwrap_or(0)
+    }
+
+    fn has_unreadable_sounds(self) -> bool {
+        let bank = self.field(5).split(':').next().unwrap_or_default();
+        self.field(4).contains('x') || self.kind() & 1 == 1 && bank.contains('.')
     }
 
     fn is_shorter_than_24_ms(self) -> bool {

@@ -3,6 +3,9 @@
 //! A module imports another one by the name of its file, `from "./blake3.js"`. The embedded module has the name
 //! with the hash there, so that a module and what it imports are of one version, and its own hash changes with
 //! theirs.
+//!
+//! Modules are embedded without the comments and the indentation that their lines begin with, which are half of
+//! what a reader of formats has.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -59,8 +62,12 @@ impl Assets {
         let path = self.folder.join(name);
         println!("cargo::rerun-if-changed={}", path.display());
         importing.push(name.to_owned());
-        let text = self.with_hashed_imports(&fs::read_to_string(&path)?, importing)?;
+        let mut text = self.with_hashed_imports(&fs::read_to_string(&path)?, importing)?;
         importing.pop();
+        if path.extension().is_some_and(|extension| extension == "js") {
+            text = compact(&text)
+                .map_err(|line| format!("{name}: a text of several lines begins with {line}"))?;
+        }
         let asset = self.write(name, &text)?;
         let hashed_name = asset.hashed_name.clone();
         self.embedded.insert(name.to_owned(), asset);
@@ -103,4 +110,22 @@ impl Assets {
         );
         Ok(Embedded { hashed_name, expression })
     }
+}
+
+/// A module without lines of comments and without indentation. Fails with a line that a text of several lines
+/// begins or ends with: what is removed could belong to it.
+fn compact(module: &str) -> Result<String, &str> {
+    let mut compact = String::with_capacity(module.len());
+    let mut is_comment = false;
+    for line in module.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
+        is_comment |= line.starts_with("/**");
+        if !is_comment && !line.starts_with("//") {
+            if line.matches('`').count() % 2 == 1 {
+                return Err(line);
+            }
+            compact.extend([line, "\n"]);
+        }
+        is_comment &= !line.ends_with("*/");
+    }
+    Ok(compact)
 }

@@ -113,13 +113,15 @@ pageTest("a folder and the archives in it are read", {}, async (page) => {
     const archive = path.join(pack, name);
     execFileSync("python3", ["-c", ZIP, archive, level, sample, stepFile]);
   }
+  execFileSync("python3", ["-c", ZIP, path.join(pack, "nested.zip"), "-9", path.join(pack, "packed.osz")]);
   writeFileSync(path.join(pack, "damaged.osz"), readFileSync(path.join(pack, "packed.osz")).subarray(0, -100));
   await page.goto("/identify");
   await page.getByLabel("A folder with songs").setInputFiles(pack);
   await told(page, /1 cannot be told/);
   const texts = await rows(page).allTextContents();
   const inArchive = (name) => texts.filter((text) => text.startsWith(`pack/${name}/`) && !/ot in|annot/.test(text)).length;
-  assert.ok(inArchive("stored.zip") > 1 && inArchive("packed.osz") === inArchive("stored.zip"), texts.join("\n"));
+  const counts = ["stored.zip", "packed.osz", "nested.zip/0/é/packed.osz"].map(inArchive);
+  assert.ok(counts[0] > 1 && counts.every((count) => count === counts[0]), texts.join("\n"));
   assert.ok(texts.some((text) => text.startsWith("pack/song/a.osu") && /Harbour Lights/.test(text)));
   assert.ok(texts.some((text) => text.startsWith("pack/damaged.oszCannot tell: no archive, or a damaged one")));
 });

@@ -368,8 +368,8 @@ function withoutAttributes(text) {
     return plainCell(parts);
   });
   if (!hasCells) return text;
-  // Other notes belong to charts for several players.
-  return /[XYZxyz]/.test(plain) ? refuse("notes of several players") : plain.replace(/[SVH]/g, "1");
+  // Other notes belong to charts for several players, and other braces are unknown.
+  return /[XYZxyz{]/.test(plain) ? refuse("notes of several players") : plain.replace(/[SVH]/g, "1");
 }
 
 /** The plain cell with the meaning of one with attributes: a fake note is not judged, except for an end. */

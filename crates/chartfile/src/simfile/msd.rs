@@ -41,9 +41,11 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    /// The text without escapes, with comments if it has no escapes.
+    /// The text without escapes, for a reader that passes over comments: with them, unless they could contain
+    /// what looks like a cell in braces.
     pub(super) fn text_with_comments(&self) -> Cow<'a, [u8]> {
-        if self.has_escapes { self.text() } else { Cow::Borrowed(self.raw) }
+        let is_rebuilt = self.has_escapes || self.has_comments && self.raw.contains(&b'{');
+        if is_rebuilt { self.text() } else { Cow::Borrowed(self.raw) }
     }
 
     /// The text for display. In some encodings a byte of a character equals a backslash, which escapes what

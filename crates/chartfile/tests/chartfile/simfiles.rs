@@ -323,7 +323,7 @@ fn note_attributes_are_ignored() {
     let attributes = "{1|n|0|0}000\n0S00\n00V0\n000{H|n|0|0}";
     assert_same(&ssc(BPM, "", attributes), &ssc(BPM, "", MEASURE));
     // Only charts with such cells have these notes.
-    assert_same(&notes("S100\n0{100"), &notes("0100\n0010"));
+    assert_same(&notes("S100\n0{100 // {1|n|0|0}"), &notes("0100\n0010"));
 }
 
 #[test]

@@ -15,11 +15,20 @@ const MAX_NOTES = 500_000;
 const MAX_TIMING_POINTS = 500_000;
 
 const READERS = {
-  osu: (text) => [readOsu(text)],
-  qua: (text) => [readQua(text)],
-  sm: (text) => readSimfile(text, false),
-  ssc: (text) => readSimfile(text, true),
+  osu: (bytes) => [readOsu(textOf(bytes))],
+  qua: (bytes) => [readQua(textOf(bytes))],
+  sm: (bytes) => readSimfile(textIn("utf-8", bytes), false),
+  ssc: (bytes) => readSimfile(textIn("utf-8", bytes), true),
 };
+
+const textIn = (encoding, bytes) => new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes);
+
+/** The text of a file without its byte order mark, which decides on its encoding. */
+function textOf(bytes) {
+  const mark = bytes.length < 2 ? 0 : bytes[0] * 256 + bytes[1];
+  const encoding = { 0xfffe: "utf-16le", 0xfeff: "utf-16be" }[mark] ?? "utf-8";
+  return textIn(encoding, bytes).replace(/^\ufeff/, "");
+}
 
 /** Whether a file has one of these extensions, and is not one that operating systems create. */
 export function isNamed(path, extensions) {
@@ -59,19 +68,12 @@ export function hashChartFile(name, bytes) {
   const charts = explained(() => {
     if (!read) refuse("only .osu, .qua, .sm and .ssc files can be read here");
     if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES} bytes`);
-    return read(textOf(bytes)).map((chart) =>
+    return read(bytes).map((chart) =>
       chart.cannotTell ? chart : { name: chart.name, ...explained(() => hashNotes(chart)) });
   });
   if (charts.cannotTell) return [charts];
   const hashes = charts.map(({ hash }) => hash);
   return charts.filter(({ hash }, index) => !hash || hashes.indexOf(hash) === index);
-}
-
-/** The text of a file without its byte order mark, which is UTF-8 if that does not say otherwise. */
-function textOf(bytes) {
-  const mark = bytes.length < 2 ? 0 : bytes[0] * 256 + bytes[1];
-  const encoding = { 0xfffe: "utf-16le", 0xfeff: "utf-16be" }[mark] ?? "utf-8";
-  return new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes).replace(/^\ufeff/, "");
 }
 
 /** The hash of the notes of a chart after the checks of the index: long notes without length are taps. */

@@ -132,7 +132,9 @@ const NULL = /^(?:~|null|Null|NULL)$/;
 const OPEN = { "'": /^(?:[^']|'')*$/, '"': /^(?:[^"\\]|\\.)*\\?$/ };
 const CLOSED = { "'": /^(?:[^']|'')*'$/, '"': /^(?:[^"\\]|\\.)*"$/ };
 
-/** A text that is not plain. With escapes or several lines, which no value has that matters, it has no `text`. */
+/**
+ * A text that is not plain. With escapes or several lines, which no value has that matters, it has no `text`.
+ */
 class Text {
   constructor(text) {
     this.text = text;

@@ -11,8 +11,10 @@ const DEFAULT_BPM = 60;
 const EPSILON = 1e-6;
 /** NotesLoaderSM.h, FAST_BPM_WARP: the BPM above which no time passes. */
 const FASTEST_BPM = 9_999_999;
-/** Where a warp ends that has no end, in beats. */
-const NEVER = 99_999_999;
+/** Where a warp ends that has no end, in beats: after all rows of notes. */
+const NEVER = 10_000_000;
+/** NoteTypes.h, MAX_NOTE_ROW. Rows far beyond it are others in the game, which has them in 32 bits. */
+const MAX_ROW = 2 ** 30;
 /** The order of what is on one row (TimingData.cpp, FindEvent). The end of a warp is before all of it. */
 const [BPM, DELAY, NOTE, STOP, WARP] = [0, 1, 2, 3, 4];
 /** How many changes may be moved to insert others before them. */
@@ -21,9 +23,10 @@ const MAX_MOVED = 100_000_000;
 /** A number that the game reads: in double precision, and as the game has it. */
 export const both = (value) => ({ value, single: single(value) });
 
-/** NoteTypes.h, BeatToNoteRow: the nearest row, ties to even, as a 32-bit number. */
+/** NoteTypes.h, BeatToNoteRow: the nearest row, ties to even. */
 export function rowOf(beat) {
-  return roundToEven(single(single(beat) * ROWS_PER_BEAT)) | 0;
+  const row = roundToEven(single(single(beat) * ROWS_PER_BEAT));
+  return Math.abs(row) <= MAX_ROW ? row : refuse("a beat out of range");
 }
 
 /** NoteTypes.h, NoteRowToBeat. */
@@ -145,6 +148,8 @@ export class Timing {
     if (this.#events) return;
     if (this.bpms.length === 0) this.addBpm(0, both(DEFAULT_BPM));
     this.bpms[0].row = 0;
+    // Of a warp without end that nothing is before.
+    if (this.bpms[0].value < 0) refuse("time that runs backwards");
     const isBeforeLast = ({ row }, index) => index > 0 && row <= this.bpms[index - 1].row;
     if (this.bpms.some(isBeforeLast)) refuse("BPMs out of order");
     const eventsOf = (order, changes) => changes.map((change) => ({ order, ...change }));

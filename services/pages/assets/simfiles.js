@@ -13,6 +13,8 @@ const MAX_CHANGES = 500_000;
 /** Mines and rolls included. */
 const MAX_NOTES = 500_000;
 const MAX_TIME_US = 4e15;
+/** The index refuses others, although the hash does not depend on the offset. In seconds. */
+const MAX_OFFSET = 1e9;
 
 /** Song.h, STEPFILE_VERSION_NUMBER, and NotesLoaderSSC.h, VERSION_SPLIT_TIMING. */
 const VERSION = single(0.83);
@@ -42,7 +44,8 @@ const COLUMNS = {
 const OLD_NAMES = { "ez2-single-hard": "ez2-single", para: "para-single" };
 
 /**
- * The charts of a simfile, each with its name and what the hash needs, or why it has none.
+ * The charts of a simfile, each with its name and what the hash needs, or why it has none. The game reads no
+ * UTF-16.
  *
  * @param {string} text
  * @param {boolean} isSsc
@@ -170,6 +173,7 @@ function readSm(text) {
     if (name === "BPMS") bpms = smChanges(value);
     else if (name === "STOPS" || name === "FREEZES") stops = smChanges(value);
     else if (name === "DELAYS") addChanges(timing, name, value);
+    else if (name === "OFFSET") checkOffset(value);
     else if (/^NOTES2?$/.test(name) && others.length === 5) add(charts, smChart(value, others, timing));
   }
   addBpmsAndStops(timing, bpms, stops);
@@ -190,6 +194,8 @@ function smChart(stepsType, [description, difficulty, , , notes], timing) {
   return { name: chartName(difficulty, description), stepsType: name, text: trimBlanks(notes), timing };
 }
 
+const checkOffset = (text) => Math.abs(number(text)) <= MAX_OFFSET || refuse("time out of range");
+
 function add(charts, chart) {
   charts.push(chart);
   if (charts.length > MAX_CHARTS) refuse("too many charts");
@@ -209,6 +215,7 @@ function readSsc(text) {
   let [version, chart] = [VERSION, undefined];
   for (const [tag, value = ""] of readTags(text)) {
     const name = upper(tag);
+    if (name === "OFFSET") checkOffset(value);
     if (name === "VERSION") {
       version = single(number(value));
     } else if (chart && /^(?:NOTES2?|STEPFILENAME)$/.test(name)) {
@@ -367,9 +374,8 @@ function withoutAttributes(text) {
     hasCells = true;
     return plainCell(parts);
   });
-  if (!hasCells) return text;
-  // Other notes belong to charts for several players, and other braces are unknown.
-  return /[XYZxyz{]/.test(plain) ? refuse("notes of several players") : plain.replace(/[SVH]/g, "1");
+  if (hasCells && plain.includes("{")) refuse("notes with unknown attributes");
+  return hasCells ? plain.replace(/[SVH]/g, "1") : text;
 }
 
 /** The plain cell with the meaning of one with attributes: a fake note is not judged, except for an end. */

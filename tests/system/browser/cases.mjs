@@ -188,7 +188,10 @@ testRules(".sm", "a.sm", [
   ["only the last BPMs count", sm(TWO, "#BPMS:0=9,1=300;#BPMS:0=60;"), TWO_NOTES],
   ["the first BPM after beat 0", sm(TWO, "#BPMS:8=60;"), TWO_NOTES],
   ["a negative first BPM after beat 0", sm(TWO, "#BPMS:8=-60;"), /a negative BPM/],
+  ["a negative BPM that nothing is before", sm(TWO, "#BPMS:0=99999999,4=-60;"), /time that runs backwards/],
   ["no BPM", sm(TWO, ""), TWO_NOTES],
+  ["a beat that no chart has", sm(TWO, "#BPMS:0=60;#DELAYS:99999999=1;"), /a beat out of range/],
+  ["an offset that no audio has", sm(TWO, "#BPMS:0=60;#OFFSET:-1e10;"), /time out of range/],
   ["a BPM that differs by less than a millionth of a beat per second", sm(TWO, "#BPMS:0=60,0.5=60.00003;"), TWO_NOTES],
   ["a stop after the note on its row", sm(TWO, "#BPMS:0=60;#STOPS:0=0.5,1=9;"), [[0, 0], [1, 1500]]],
   ["a delay before the note on its row", sm(TWO, "#BPMS:0=60;#DELAYS:1=0.5;"), [[0, 0], [1, 1500]]],
@@ -203,7 +206,9 @@ testRules(".sm", "a.sm", [
   ["other bytes in notes", sm("1000\n0é00"), /other characters/],
   ["attributes of StepF2", sm("{1|h|0|0}000\n0S00\n{2|n|1|0}0{M|n|0|0}0\n{3|n|0|0}000"), TWO_NOTES],
   ["unknown attributes of StepF2", sm("{9|n|0|0}000\n0100"), /unknown attributes/],
-  ["notes of several players", sm("{1|n|0|0}000\n0X00"), /several players/],
+  ["braces of StepF2 and others", sm("{1|n|0|0}000\n{1}100"), /unknown attributes/],
+  ["braces of another form", sm("1{1}\n0100"), [[0, 0], [2, 0], [1, 2000]]],
+  ["notes of several players", sm("{1|n|0|0}X00\n0S00\n0{x|n|1|0}0\n00z0"), TWO_NOTES],
   ["unknown step types", sm(TWO, "", "dance-double"), /step type dance-double/],
   ["old names", sm("00001", "", "para"), [[4, 0]], 5],
   ["old names in another case", sm("00001", "", "Para"), /step type para/],
@@ -292,6 +297,8 @@ test("byte order marks", () => {
   for (const bytes of [text(`\ufeff${content}`), utf16, Buffer.from(utf16).swap16()]) {
     assert.deepEqual(hashesOf(hashChartFile("a.osu", bytes)), [hashOf(4, [[0, 0]])]);
   }
+  assert.deepEqual(hashesOf(hashChartFile("a.sm", text(`\ufeff${sm(TWO)}`))), [hashOf(4, TWO_NOTES)]);
+  assert.deepEqual(hashesOf(hashChartFile("a.sm", Buffer.from(`\ufeff${sm(TWO)}`, "utf16le"))), ["no charts"]);
 });
 
 test("each chart of a simfile has a line, and each hash one", () => {

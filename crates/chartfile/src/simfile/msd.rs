@@ -29,16 +29,21 @@ pub(super) struct Parameter<'a> {
     pub(super) raw: &'a [u8],
     has_comments: bool,
     has_escapes: bool,
+    /// Whether the next tag ends it, in which case the game trims its end.
+    is_trimmed: bool,
 }
 
 impl<'a> Parameter<'a> {
     /// The text without comments and escapes.
     pub(super) fn text(&self) -> Cow<'a, [u8]> {
-        if self.has_comments || self.has_escapes {
-            Cow::Owned(unescaped(self.raw))
-        } else {
-            Cow::Borrowed(self.raw)
+        if !self.has_comments && !self.has_escapes {
+            return Cow::Borrowed(self.raw);
         }
+        let mut text = unescaped(self.raw);
+        if self.is_trimmed {
+            text.truncate(trim_end(&text).len());
+        }
+        Cow::Owned(text)
     }
 
     /// The text without escapes, for a reader that passes over comments: with them, unless they could contain
@@ -112,7 +117,8 @@ impl<'a> Tags<'a> {
                     at = bytes.len().min(at + 2);
                 }
                 Some(b'#') if is_first_on_line(&bytes[start..at]) => {
-                    self.push(Parameter { raw: trim_end(&bytes[start..at]), ..parameter })?;
+                    let raw = trim_end(&bytes[start..at]);
+                    self.push(Parameter { raw, is_trimmed: true, ..parameter })?;
                     return Ok(at);
                 }
                 Some(b'/' | b'#') => at += 1,
@@ -219,7 +225,8 @@ mod tests {
             ("#A:b\r\n  \t#C:d", vec![vec!["A", "b"], vec!["C", "d"]]),
             ("#A:b #C:d;", vec![vec!["A", "b #C", "d"]]),
             ("#A:#B:c;", vec![vec!["A", ""], vec!["B", "c"]]),
-            ("#A:b\n\\ #C:d;", vec![vec!["A", "b\n"], vec!["C", "d"]]),
+            ("#A:b\n\\ #C:d;", vec![vec!["A", "b"], vec!["C", "d"]]),
+            ("#A:b // c\n#C:d;", vec![vec!["A", "b"], vec!["C", "d"]]),
             ("#A:b\n\\\\ #C:d;", vec![vec!["A", "b\n\\ #C", "d"]]),
             // Comments.
             ("//#A:b;\n#C:d//;\n e;", vec![vec!["C", "d\n e"]]),

@@ -101,11 +101,12 @@ fn read_measure<'a>(text: &'a [u8], is_start: bool, lines: &mut Vec<&'a [u8]>) -
     }
 }
 
+/// The game also trims NUL, with which its list of blanks ends.
 fn trim(mut line: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = line {
+    while let [b' ' | b'\t' | b'\r' | b'\n' | 0, rest @ ..] = line {
         line = rest;
     }
-    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = line {
+    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n' | 0] = line {
         line = rest;
     }
     line

@@ -120,6 +120,9 @@ pub(super) fn read_ssc<'a>(tags: &Tags<'a>) -> Result<SongWithCharts<'a>, Refusa
             if let b"NOTES" | b"NOTES2" = &name[..] {
                 chart.measures = value;
                 add_chart(&mut charts, chart)?;
+            } else if name == b"STEPFILENAME" {
+                // Its notes are in another file.
+                add_chart(&mut charts, chart)?;
             } else {
                 chart.read(&name, value, version)?;
                 open = Some(chart);

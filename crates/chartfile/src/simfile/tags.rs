@@ -104,18 +104,19 @@ fn add_fakes(timing: &mut Timing, text: &[u8]) -> Result<(), Refusal> {
 
 /// Whether a tag has a change that concerns the display only. With one of them a chart has timing of its own.
 fn has_display_change(name: &[u8], text: &[u8]) -> Result<bool, Refusal> {
-    // How many parts an entry has, and whether its beat must not be negative.
-    let (counts, is_checked) = match name {
-        b"TIMESIGNATURES" | b"SPEEDS" => (3..=usize::MAX, true),
-        b"SCROLLS" => (2..=usize::MAX, true),
-        b"LABELS" => (2..=2, true),
-        b"COMBOS" => (2..=usize::MAX, false),
-        b"TICKCOUNTS" => (2..=2, false),
-        _ => return Ok(false),
-    };
     for entry in entries(text) {
-        let beat = parts(entry).next().unwrap_or_default();
-        if counts.contains(&parts(entry).count()) && !(is_checked && Number::read(beat)?.single < 0.0) {
+        let parts: Vec<&[u8]> = parts(entry).collect();
+        let number = |index: usize| Ok::<f32, Refusal>(Number::read(parts[index])?.single);
+        let is_change = match (name, parts.len()) {
+            (b"TIMESIGNATURES", 3..) => {
+                beat_or_row(parts[0])? >= 0.0 && number(1)? >= 1.0 && number(2)? >= 1.0
+            }
+            (b"SPEEDS", 3..) => beat_or_row(parts[0])? >= 0.0 && number(2)? >= 0.0,
+            (b"SCROLLS", 2..) | (b"LABELS", 2) => number(0)? >= 0.0,
+            (b"COMBOS", 2..) | (b"TICKCOUNTS", 2) => true,
+            _ => false,
+        };
+        if is_change {
             return Ok(true);
         }
     }

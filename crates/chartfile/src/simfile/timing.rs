@@ -99,8 +99,9 @@ pub(super) struct Timing {
 impl Timing {
     /// Whether it has no change at all (`TimingData::empty`).
     pub(super) fn is_empty(&self) -> bool {
-        let pauses = self.stops.len() + self.delays.len();
-        !self.has_display_changes && self.bpms.len() + pauses + self.warps.len() + self.fakes.len() == 0
+        let has_pause = !self.stops.is_empty() || !self.delays.is_empty();
+        let has_range = || !is_settled_empty(&self.warps) || !is_settled_empty(&self.fakes);
+        !self.has_display_changes && self.bpms.is_empty() && !has_pause && !has_range()
     }
 
     /// Adds a BPM (`TimingData::AddSegment`): one that changes nothing is left out, and one that makes the next
@@ -207,6 +208,13 @@ fn settle<T: Value>(changes: &mut Vec<Change<T>>) {
         is_one_row
     });
     changes.retain(|change| change.value.is_notable() || Some(change.row) == first);
+}
+
+/// Whether nothing is left of changes of which some may remove others.
+fn is_settled_empty(changes: &[Change<i32>]) -> bool {
+    let mut changes = changes.to_vec();
+    settle(&mut changes);
+    changes.is_empty()
 }
 
 fn has_row<T>(changes: &[Change<T>], row: i32) -> bool {

@@ -144,9 +144,18 @@ fn charts_with_any_own_timing_have_all_of_their_own() {
     ] {
         assert_same(&ssc(song, own, MEASURE), &ssc("#BPMS:0=60;", "", MEASURE));
     }
-    for nothing in
-        ["#BPMS:;", "#OFFSET:3;", "#SCROLLS:-1=1;", "#LABELS:0;", "#ATTACKS:0=1;", "#VERSION:0.83;"]
-    {
+    for nothing in [
+        "#FAKES:0=0.5,0=0.01;",
+        "#TIMESIGNATURES:0=0=4;",
+        "#TIMESIGNATURES:1r=4=4;",
+        "#SPEEDS:0=1=-1=0;",
+        "#BPMS:;",
+        "#OFFSET:3;",
+        "#SCROLLS:-1=1;",
+        "#LABELS:0;",
+        "#ATTACKS:0=1;",
+        "#VERSION:0.83;",
+    ] {
         assert_same(&ssc(song, nothing, MEASURE), &ssc(song, "", MEASURE));
     }
     // Before version 0.7 charts have no timing.
@@ -162,6 +171,9 @@ fn tags_after_notes_belong_to_the_song() {
     assert_eq!(only(&late).metadata.title, "Late");
     let late = ssc("#BPMS:0=60;", "", MEASURE) + "#BPMS:0=120;";
     assert_same(&late, &ssc(BPM, "", MEASURE));
+    // The notes of the first chart are in another file.
+    let other = ssc(BPM, "#STEPFILENAME:a;#NOTEDATA:;#STEPSTYPE:dance-single;", MEASURE);
+    assert_eq!((decoded(&other).charts.len(), decoded(&other).refused.len()), (1, 1));
     // Within a chart a second `#NOTEDATA` means nothing.
     assert_same(&ssc(BPM, "#STOPS:1=1;#NOTEDATA:;", MEASURE), &ssc("", "#STOPS:1=1;", MEASURE));
 }
@@ -180,7 +192,7 @@ fn cells_are_read_as_in_the_game() {
     for (measures, plain) in [
         ("10001\n01\n0010\n0001,\n1000\n0100", deep),
         ("1[23]000\n0K[4]00\n0010\n0001[5", "1000\n0000\n0010\n0001"),
-        ("1000\r\n \t0100 \r\n0010\r\n0001\r\n", MEASURE),
+        ("1000\r\n \t0100 \r\n\0\n0010\0\r\n0001\r\n", MEASURE),
         ("  // measure 0\n1000 // a, b\n0100\n0010\n0001\n//", MEASURE),
         ("F000\nL100\nM010\n0001", "0000\n1100\n0010\n0001"),
         ("1000\n0100\nx010\nm001", MEASURE),

@@ -1,5 +1,5 @@
-//! White space, numbers and enumerations as .NET 8 reads them: osu! and Quaver are written for it. Text is bytes
-//! of UTF-8, valid or not.
+//! White space, numbers and enumerations as .NET 8 reads them: osu! and Quaver are written for it. Text is
+//! bytes of UTF-8, valid or not.
 
 use std::str::FromStr;
 

@@ -115,8 +115,8 @@ pub enum Refusal {
         limit: usize,
     },
     /// The chart files of the archive are larger than
-    /// [`MAX_ARCHIVE_CHART_BYTES`](crate::archive::MAX_ARCHIVE_CHART_BYTES) in total, or the archives in it than
-    /// [`MAX_NESTED_BYTES`](crate::archive::MAX_NESTED_BYTES).
+    /// [`MAX_ARCHIVE_CHART_BYTES`](crate::archive::MAX_ARCHIVE_CHART_BYTES) in total, or the archives in it
+    /// than [`MAX_NESTED_BYTES`](crate::archive::MAX_NESTED_BYTES).
     #[error("archive has more than {limit} bytes of {what}")]
     ArchiveTooLarge {
         /// What it has too much of.

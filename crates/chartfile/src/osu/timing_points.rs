@@ -33,8 +33,8 @@ struct Line {
 #[derive(Default)]
 pub(super) struct TimingPoints {
     beats: BTreeMap<Time, Beat>,
-    /// The speeds of `DifficultyControlPoint` and `EffectControlPoint`, within the limits of the latter, which are
-    /// wider.
+    /// The speeds of `DifficultyControlPoint` and `EffectControlPoint`, within the limits of the latter, which
+    /// are wider.
     speeds: BTreeMap<Time, f64>,
     pending: Pending,
 }
@@ -48,8 +48,9 @@ struct Pending {
 }
 
 impl TimingPoints {
-    /// Reads a line, which is skipped if it is not a timing point. Of several with one time, the last one that is
-    /// no timing change takes precedence, then the first timing change (`addControlPoint`, `flushPendingPoints`).
+    /// Reads a line, which is skipped if it is not a timing point. Of several with one time, the last one that
+    /// is no timing change takes precedence, then the first timing change (`addControlPoint`,
+    /// `flushPendingPoints`).
     pub(super) fn read(&mut self, line: &[u8], offset_ms: f64) {
         let Some(line) = Line::read(line, offset_ms) else { return };
         if line.time_ms.total_cmp(&self.pending.time_ms).is_ne() {
@@ -67,8 +68,9 @@ impl TimingPoints {
         }
     }
 
-    /// Adds the points of the last line: needed before the points are used. A speed without an effect among those
-    /// that were added before it is left out, which matters for lines out of order (`CheckAlreadyExisting`).
+    /// Adds the points of the last line: needed before the points are used. A speed without an effect among
+    /// those that were added before it is left out, which matters for lines out of order
+    /// (`CheckAlreadyExisting`).
     pub(super) fn flush(&mut self) {
         let Pending { time_ms, beat, speed } = std::mem::take(&mut self.pending);
         self.beats.extend(beat.map(|beat| (Time(time_ms), beat)));

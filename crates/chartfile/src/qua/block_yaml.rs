@@ -1,5 +1,5 @@
-//! The YAML that Quaver writes: mappings and lists in blocks, with values of one line. Anything else is left to the
-//! YAML library, which takes five times as long. A test compares both.
+//! The YAML that Quaver writes: mappings and lists in blocks, with values of one line. Anything else is left to
+//! the YAML library, which takes five times as long. A test compares both.
 
 use std::borrow::Cow;
 use std::iter::Peekable;

@@ -13,7 +13,8 @@ use crate::Refusal;
 use crate::dotnet::{self, NumberFormat};
 use crate::rox_file::MAX_NOTES;
 
-/// The maximum number of nodes, copies for anchors and aliases included. A chart of 100,000 notes has a million.
+/// The maximum number of nodes, copies for anchors and aliases included. A chart of 100,000 notes has a
+/// million.
 pub(super) const MAX_NODES: usize = 3_000_000;
 
 /// The maximum nesting depth. Charts have five levels.

@@ -1,8 +1,8 @@
 //! BPMs and stops of `.sm` files: negative ones and very high BPMs are the old way to write warps.
 //!
 //! The rules are those of `SMLoader::ProcessBPMsAndStops` (itgmania 5d4f9dcb, NotesLoaderSM.cpp), in its single
-//! precision. An example at 120 BPM, two beats a second: the stop of -1 s at beat 3 jumps back to where time was
-//! at beat 1, so beats 3 to 5 play in no time and the notes between them are skipped.
+//! precision. An example at 120 BPM, two beats a second: the stop of -1 s at beat 3 jumps back to where time
+//! was at beat 1, so beats 3 to 5 play in no time and the notes between them are skipped.
 //!
 //! ```text
 //! beat     0    1    2    3    4    5    6

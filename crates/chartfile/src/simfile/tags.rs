@@ -1,8 +1,8 @@
 //! The changes of timing that tags list, `beat=value,beat=value`.
 //!
 //! The rules are those of `SMLoader` and `SSCLoader` (itgmania 5d4f9dcb, NotesLoaderSM.cpp and
-//! NotesLoaderSSC.cpp, functions `Parse…` and `Process…`): an entry without exactly one value is ignored, and so
-//! is one whose value does nothing.
+//! NotesLoaderSSC.cpp, functions `Parse…` and `Process…`): an entry without exactly one value is ignored, and
+//! so is one whose value does nothing.
 
 use super::negative::Entry;
 use super::number::Number;

@@ -21,7 +21,7 @@ fn charts_of_files_folders_and_archives_are_hashed() {
     let charts = [4, 7].map(|keys| ChartSpec { keys, ..ChartSpec::default() });
     let [first, second] = charts.map(|chart| library.osu(&format!("folder/{}k.osu", chart.keys), chart));
     library.file("folder/b.txt", "not a chart");
-    library.file("folder/z.qua", "Mode: Keys9\n");
+    library.file("folder/z.qua", "Mode: Keys9\nTimingPoints:\n- Bpm: 120\nHitObjects:\n- Lane: 1\n");
     let root = library.root();
     let mut archive = ZipWriter::new(std::fs::File::create(root.join("folder/c.osz")).unwrap());
     archive.start_file("sub/4k.osu", SimpleFileOptions::default()).unwrap();

@@ -84,3 +84,32 @@ async fn outage_does_not_flood_the_log() {
         assert!(fields["error.type"].is_string(), "{fields}");
     }
 }
+
+/// After each statement sqlx asks whether it is to log it, which must not cost the next event of the thread.
+#[tokio::test]
+async fn no_event_is_lost_after_a_statement() {
+    for format in ["text", "json"] {
+        let database = TestDatabase::create().await;
+        indexer(database.url(), &["migrate"]).succeeded();
+        let variables = [("LOG_FORMAT", format), ("WORKER_THREADS", "2")];
+        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+        let service = Service::start_with(database.url(), &options);
+        let client = service.client();
+        let look_up = async |number: u32| {
+            let hash = blake3::hash(&number.to_le_bytes()).to_hex();
+            client.get(&format!("/api/charts/{hash}")).await.status
+        };
+        for number in 0..20 {
+            assert_eq!(look_up(number).await, 200);
+        }
+        database.psql("ALTER TABLE charts RENAME TO renamed");
+        for number in 20..24 {
+            assert_eq!(look_up(number).await, 500);
+            let lines = || service.log().iter().filter(|line| line.contains("request failed")).count();
+            // At most one line a second is logged.
+            within(TIMEOUT, async || Some(()).filter(|()| lines() > usize::try_from(number).unwrap() - 20))
+                .await;
+            tokio::time::sleep(Duration::from_millis(1_100)).await;
+        }
+    }
+}

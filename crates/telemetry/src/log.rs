@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use clap::Args;
 use opentelemetry_sdk::trace::SdkTracer;
+use tracing::subscriber::Interest;
 use tracing::{Metadata, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
@@ -130,8 +131,7 @@ fn lines<S>(config: &LogConfig, sender: NonBlocking) -> Box<dyn Layer<S> + Send 
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let is_event = |metadata: &Metadata<'_>| metadata.is_event();
-    let filter = EnvFilter::new(&config.log_filter).and(filter_fn(is_event));
+    let filter = EventFilter(EnvFilter::new(&config.log_filter));
     let format = config.log_format;
     let ansi = io::stderr().is_terminal();
     match format {
@@ -144,6 +144,27 @@ where
             let layer = fmt::layer().json().event_format(WithSpanIds { lines, format });
             layer.with_ansi(false).with_writer(sender).with_filter(filter).boxed()
         }
+    }
+}
+
+/// Enables events by an [`EnvFilter`], and no spans.
+///
+/// Asks it for each event: where the interest of an event is cached, `tracing-subscriber` drops the next event
+/// of a thread on which `log::log_enabled!` was false, as after each statement of sqlx
+/// (tokio-rs/tracing, issue 2519).
+struct EventFilter(EnvFilter);
+
+impl<S> Filter<S> for EventFilter {
+    fn enabled(&self, metadata: &Metadata<'_>, context: &Context<'_, S>) -> bool {
+        metadata.is_event() && Filter::enabled(&self.0, metadata, context)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if metadata.is_event() { Interest::sometimes() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Filter::<S>::max_level_hint(&self.0)
     }
 }
 

@@ -25,6 +25,7 @@ test-full: ## Run the long forms of the tests, with release builds: hours
 	@scripts/test-system --test drills -- --ignored --show-output --test-threads=1 long_
 	@scripts/test-system --bin history -- --ignored --show-output --test-threads=1 long_
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test differential --test recovery -- --ignored --show-output long_
+	@scripts/fuzz 3600
 
 history: ## Check random histories of operations and faults over the whole system (options: HISTORY)
 	@scripts/servers install postgres redis haproxy varnish ip faketime

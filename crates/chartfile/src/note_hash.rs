@@ -1,6 +1,6 @@
 //! Computes the note hash, version 1: selects, orders and encodes the notes (docs/formats/note-hash.md).
 //!
-//! With times in microseconds, as the decoder gives them:
+//! With times in microseconds, as the readers give them:
 //!
 //! 1. Mines and bursts (rolls) are ignored; every other note counts.
 //! 2. `first` is the smallest start time. Start and end times are converted to milliseconds by

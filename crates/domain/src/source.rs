@@ -56,8 +56,7 @@ pub struct SourceRef(String);
 
 impl SourceRef {
     /// The reference for a set or pack number. `None` for 0, which means "not published", and for numbers above
-    /// `i32::MAX`: the decoder returns negative numbers, which also mean "not published", as large positive
-    /// ones.
+    /// `i32::MAX`, which no set or pack has.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         (1..=i32::MAX as u64).contains(&number).then(|| Self(number.to_string()))

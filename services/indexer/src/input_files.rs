@@ -114,7 +114,7 @@ pub(crate) fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
     ChartsetTooLarge::check("bytes of chart files", bytes, MAX_CHART_FILE_BYTES)
 }
 
-/// Reads a file up to one byte more than the decoder accepts, so that the decoder refuses a larger one.
+/// Reads a file up to one byte more than a chart file may have, so that `chartfile` refuses a larger one.
 pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;

@@ -2,7 +2,7 @@
 //! curve.
 //!
 //! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all
-//! BPM points and scroll speeds that the decoder reads: microseconds, 32-bit floats, and beats per measure.
+//! BPM points and scroll speeds that the readers give: microseconds, 32-bit floats, and beats per measure.
 //!
 //! `golden/chart_preview_v1.json` in this crate has test vectors for other implementations.
 

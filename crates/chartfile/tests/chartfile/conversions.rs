@@ -166,7 +166,7 @@ fn check_conversions(charts: &[Chart]) {
 
 type Writer = fn(&RoxChart) -> RoxResult<String>;
 
-/// The writers of the decoder, and the key counts that their formats have.
+/// The writers of the ROX library, and the key counts that their formats have.
 const WRITERS: [(ChartFormat, Writer, &[u8]); 3] = [
     (ChartFormat::Osu, OsuEncoder::encode_to_string, &[4, 5, 6, 7]),
     (ChartFormat::Qua, write_qua, &[4, 7]),
@@ -196,7 +196,7 @@ fn check_writers(charts: &[Chart]) {
             if !keys.contains(&chart.decoded.key_count) {
                 continue;
             }
-            let text = write(&chart.decoded).expect("the decoder accepted the chart");
+            let text = write(&chart.decoded).expect("the library accepts the chart");
             let survival = kinds.entry(format!("written as {format:?}")).or_default();
             survival.count += 1;
             match decode(format, text.as_bytes()) {

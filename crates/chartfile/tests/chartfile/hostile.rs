@@ -1,4 +1,4 @@
-//! Hostile files: worst cases of the decoder, and samples with random damage.
+//! Hostile files: worst cases of the readers, and samples with random damage.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -16,7 +16,9 @@ use chart_index_cache::{
     Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Lifetimes, MemoryLookup, RecentChanges,
     Representation,
 };
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position, ReadError};
+use chart_index_domain::{
+    CatalogueChange, CataloguePoll, Entity, Lineage, NoteHash, Origin, Position, ReadError,
+};
 use criterion::Criterion;
 use tokio::runtime::Runtime;
 
@@ -113,6 +115,7 @@ fn poll(changes: &RecentChanges, charts: Range<u32>) {
         CatalogueChange { sequence: number.into(), entity, last_removal: 0 }
     });
     let poll = CataloguePoll {
+        lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
         oldest_pending: None,

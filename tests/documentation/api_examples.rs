@@ -13,6 +13,7 @@ const API: &str = "docs/api.md";
 
 /// The values in the documentation of what differs in every run.
 const FIXED_TIME_MS: &str = "1790000000000";
+const LINEAGE: &str = "5f0e3a1c9d2b7468";
 const RETRY_AFTER: &str = "42";
 const SEQUENCE: &str = "104";
 
@@ -82,7 +83,7 @@ async fn readme_examples_match_the_responses() {
         let output = if command.contains("redirect_url") {
             format!("{} {}", response.status.as_u16(), response.header("location"))
         } else {
-            with_fixed_times(std::str::from_utf8(&response.body).expect("UTF-8"))
+            with_fixed_values(std::str::from_utf8(&response.body).expect("UTF-8"))
         };
         parts.push((example, format!("{command}\n{output}\n")));
     }
@@ -157,7 +158,7 @@ struct Content {
 impl Content {
     fn new(media_type: &str, body: &[u8]) -> Self {
         let json = media_type.ends_with("json").then(|| std::str::from_utf8(body).expect("UTF-8"));
-        let fixed = json.map(with_fixed_times);
+        let fixed = json.map(with_fixed_values);
         let shown = fixed.as_deref().map_or(body, str::as_bytes);
         Self { tags: [tag(body), tag(shown)], json: fixed }
     }
@@ -186,14 +187,15 @@ fn tag(body: &[u8]) -> String {
     format!("\"{}\"", &blake3::hash(body).to_hex()[..32])
 }
 
-fn with_fixed_times(json: &str) -> String {
-    let fields = ["\"checkedAtMs\":", "\"changedAtMs\":", "\"updatedAtMs\":"];
-    fields.iter().fold(json.to_owned(), |json, field| {
+fn with_fixed_values(json: &str) -> String {
+    let times = ["\"checkedAtMs\":", "\"changedAtMs\":", "\"updatedAtMs\":"];
+    let fields = times.map(|field| (field, FIXED_TIME_MS)).into_iter().chain([("\"lineage\":\"", LINEAGE)]);
+    fields.fold(json.to_owned(), |json, (field, value)| {
         let mut parts = json.split(field);
         let start = parts.next().unwrap_or_default();
         let fixed = parts.map(|part| {
-            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-            format!("{field}{FIXED_TIME_MS}{rest}")
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+            format!("{field}{value}{rest}")
         });
         std::iter::once(start.to_owned()).chain(fixed).collect()
     })

@@ -6,7 +6,7 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use chart_index_domain::{CatalogueChange, CataloguePoll, Origin, Position};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Lineage, Origin, Position};
 
 use crate::CacheKey;
 use crate::clock::{self, Now, real_ms};
@@ -81,18 +81,19 @@ impl RecentChanges {
     /// Whether an entry is current, whose read began at this version. For a version that is the last known
     /// one, as those of most entries are, it only reads atomics.
     ///
-    /// Of an entry of an earlier origin only removals are known: a server begins above all numbers that were
-    /// assigned before, so its removals have higher numbers than the entry.
+    /// Of an entry of an earlier origin only removals are known: a server begins above all numbers that its
+    /// lineage has assigned before, so its removals have higher numbers than the entry. An entry of another
+    /// lineage, and one from before the first poll, is from before any removal.
     pub(crate) fn currency(&self, key: &CacheKey, version: Version, now: Now) -> Currency {
         let if_unchanged = if self.is_confirmed(now) { Currency::Current } else { Currency::Unknown };
         let current = self.version();
-        if version == Version::UNKNOWN {
-            return Currency::Unknown;
-        }
         if version.has_origin_of(current) && version >= current {
             return if_unchanged;
         }
         let changes = self.read();
+        if version == Version::UNKNOWN || !version.is_from(changes.earlier) {
+            return if changes.last_removal > 0 { Currency::Removed } else { Currency::Unknown };
+        }
         let has_known_origin = version.has_origin_of(changes.version);
         let Some(entity) = key.entity() else {
             return if changes.last_removal > version.sequence() {
@@ -104,13 +105,14 @@ impl RecentChanges {
             };
         };
         let last = changes.last_change(entity);
-        if last.removal > version.sequence() {
+        let is_below_known = version.sequence() < changes.floor;
+        if last.removal > version.sequence() || is_below_known && changes.last_removal > version.sequence() {
             Currency::Removed
         } else if !has_known_origin {
             Currency::Unknown
         } else if last.change > version.sequence() {
             Currency::Changed
-        } else if version.sequence() < changes.floor {
+        } else if is_below_known {
             Currency::Unknown
         } else {
             if_unchanged
@@ -127,18 +129,27 @@ impl RecentChanges {
         Version::from_bits(self.current.load(Ordering::Acquire))
     }
 
-    /// The version of a position; [`Version::UNKNOWN`] if that is of another origin than the last known one.
+    /// The version of a position in the last known lineage; [`Version::UNKNOWN`] before the first poll.
     pub(crate) fn version_of(&self, position: Position) -> Version {
-        let changes = self.read();
-        let is_known = changes.origin == Some(position.origin);
-        if is_known { changes.version.at(position.sequence) } else { Version::UNKNOWN }
+        self.read().version_of(position)
     }
 
-    /// The position of a version, if it is of the last known origin.
-    pub(crate) fn position_of(&self, version: Version) -> Option<Position> {
+    /// The version of a position that another replica knew; `None` if it is of another lineage.
+    pub(crate) fn version_of_other(&self, known: Option<(Lineage, Position)>) -> Option<Version> {
+        let changes = self.read();
+        match (known, changes.lineage) {
+            (Some((lineage, position)), Some(last)) => {
+                (lineage == last).then(|| changes.version_of(position))
+            }
+            (None, _) | (_, None) => Some(Version::UNKNOWN),
+        }
+    }
+
+    /// The position of a version with its lineage, if it is of the last known origin.
+    pub(crate) fn position_of(&self, version: Version) -> Option<(Lineage, Position)> {
         let changes = self.read();
         let origin = changes.origin.filter(|_| version.has_origin_of(changes.version))?;
-        Some(Position { origin, sequence: version.sequence() })
+        Some((changes.lineage?, Position { origin, sequence: version.sequence() }))
     }
 
     /// The number of changes that are known.
@@ -166,6 +177,9 @@ impl fmt::Debug for RecentChanges {
 
 /// The changes of one origin.
 struct Changes {
+    lineage: Option<Lineage>,
+    /// The number of the earlier origins of the lineage.
+    earlier: Version,
     origin: Option<Origin>,
     /// The last known version: all changes after [`floor`](Self::floor) up to it are known.
     version: Version,
@@ -204,10 +218,15 @@ const HALF: usize = 65_536;
 
 impl Changes {
     fn apply(&mut self, poll: CataloguePoll) {
-        let CataloguePoll { position, complete_after, last_removal, changes, .. } = poll;
+        let CataloguePoll { lineage, position, complete_after, last_removal, changes, .. } = poll;
+        if self.lineage != Some(lineage) {
+            let earlier = self.version.at_next_origin(0);
+            *self = Self { lineage: Some(lineage), earlier, version: earlier, ..Self::default() };
+        }
         let is_known_origin = self.origin == Some(position.origin);
         if !is_known_origin {
-            *self = Self { origin: Some(position.origin), version: self.version, ..Self::default() };
+            let Self { lineage, earlier, version, .. } = *self;
+            *self = Self { lineage, earlier, version, origin: Some(position.origin), ..Self::default() };
         }
         if !is_known_origin || complete_after > self.version.sequence() {
             self.floor = complete_after.min(position.sequence);
@@ -234,6 +253,11 @@ impl Changes {
         self.newer.last = change.change.max(self.newer.last);
     }
 
+    fn version_of(&self, position: Position) -> Version {
+        let is_known_origin = self.origin == Some(position.origin);
+        if is_known_origin { self.version } else { self.earlier }.at(position.sequence)
+    }
+
     fn last_change(&self, entity: &EntityName) -> LastChange {
         let change_in = |half: &Half| half.entities.get(entity).copied().unwrap_or_default();
         change_in(&self.newer).max(change_in(&self.older))
@@ -243,6 +267,8 @@ impl Changes {
 impl Default for Changes {
     fn default() -> Self {
         Self {
+            lineage: None,
+            earlier: Version::UNKNOWN,
             origin: None,
             version: Version::UNKNOWN,
             last_poll_ms: 0,
@@ -269,6 +295,7 @@ mod tests {
     use crate::Clock;
 
     const ORIGIN: Origin = Origin(1);
+    const LINEAGE: Lineage = Lineage::from_bytes([1; 8]);
 
     fn chart(number: u64) -> Entity {
         Entity::Chart(NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes()))
@@ -286,8 +313,8 @@ mod tests {
     fn poll(sequence: u64, changes: &[(u64, Entity)]) -> CataloguePoll {
         let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, last_removal: 0 };
         let changes = changes.iter().map(change_of).collect();
-        let position = position(ORIGIN, sequence);
-        CataloguePoll { position, last_removal: 0, oldest_pending: None, changes, complete_after: 0 }
+        let (lineage, position) = (LINEAGE, position(ORIGIN, sequence));
+        CataloguePoll { lineage, position, last_removal: 0, oldest_pending: None, changes, complete_after: 0 }
     }
 
     fn now_after(by: Duration) -> Now {
@@ -297,6 +324,10 @@ mod tests {
 
     fn currency(changes: &RecentChanges, number: u64, version: Version) -> Currency {
         changes.currency(&lookup(number), version, now_after(Duration::ZERO))
+    }
+
+    fn position_before_restart() -> Position {
+        position(ORIGIN, 10)
     }
 
     /// What is known after a first poll with sequence 10, and this version.
@@ -369,15 +400,58 @@ mod tests {
         changes.apply(found, Instant::now());
         assert_eq!(of(CacheKey::list(b"")), Currency::Removed);
         assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Unknown]);
-        let unknown = changes.currency(&CacheKey::list(b""), Version::UNKNOWN, now_after(Duration::ZERO));
-        assert_eq!(unknown, Currency::Unknown);
+        let unread = changes.version_of(position_before_restart());
+        assert_eq!(currency(&changes, 1, unread), Currency::Removed, "of another replica");
+        assert_eq!(currency(&changes, 2, unread), Currency::Unknown);
+        assert_eq!(currency(&changes, 2, Version::UNKNOWN), Currency::Removed, "from before the first poll");
+    }
+
+    #[test]
+    fn removals_before_a_restart_are_known_of_earlier_entries() {
+        let (changes, version) = known();
+        let removal = CatalogueChange { sequence: 11, entity: chart(1), last_removal: 11 };
+        let found = CataloguePoll { changes: vec![removal], last_removal: 11, ..poll(11, &[]) };
+        changes.apply(found, Instant::now());
+        let later = version.at(11);
+        let restarted = position(Origin(2), 1_000);
+        let restarted =
+            CataloguePoll { last_removal: 11, complete_after: 11, position: restarted, ..poll(0, &[]) };
+        changes.apply(restarted, Instant::now());
+        assert_eq!(
+            [version, later].map(|version| currency(&changes, 1, version)),
+            [Currency::Removed, Currency::Unknown]
+        );
+        let list = |version| changes.currency(&CacheKey::list(b""), version, now_after(Duration::ZERO));
+        assert_eq!([list(version), list(later)], [Currency::Removed, Currency::Unknown]);
+    }
+
+    #[test]
+    fn entries_of_another_lineage_are_from_before_any_removal() {
+        let (changes, version) = known();
+        let other = Some((LINEAGE, position(ORIGIN, 10)));
+        assert_eq!(changes.version_of_other(other), Some(version));
+        let lineage = Lineage::from_bytes([2; 8]);
+        let position = position(Origin(2), 3);
+        let restored = CataloguePoll { lineage, position, ..poll(3, &[]) };
+        changes.apply(restored.clone(), Instant::now());
+        assert_eq!(changes.version_of_other(other), None, "of another replica");
+        assert_eq!(changes.version_of_other(None), Some(Version::UNKNOWN));
+        assert_eq!(currency(&changes, 1, version), Currency::Unknown, "nothing was removed");
+        let removal = CatalogueChange { sequence: 4, entity: chart(1), last_removal: 4 };
+        let position = Position { sequence: 4, ..position };
+        let removed = CataloguePoll { position, last_removal: 4, changes: vec![removal], ..restored };
+        changes.apply(removed, Instant::now());
+        assert_eq!(currency(&changes, 2, version), Currency::Removed);
+        let list = changes.currency(&CacheKey::list(b""), version, now_after(Duration::ZERO));
+        assert_eq!(list, Currency::Removed);
+        assert_eq!(currency(&changes, 2, changes.version()), Currency::Current);
     }
 
     #[test]
     fn nothing_is_current_without_recent_polls() {
         let changes = RecentChanges::new();
         assert_eq!(currency(&changes, 1, Version::UNKNOWN), Currency::Unknown, "no poll");
-        assert_eq!(changes.version_of(position(ORIGIN, 1)), Version::UNKNOWN);
+        assert_eq!(changes.version_of(position(ORIGIN, 0)), Version::UNKNOWN);
         let (changes, version) = known();
         let silence = |by| changes.currency(&lookup(1), version, now_after(by));
         assert_eq!(silence(Duration::from_millis(2_900)), Currency::Current);
@@ -403,11 +477,10 @@ mod tests {
         changes.apply(missed, Instant::now());
         assert_eq!(currency(&changes, 1, first), Currency::Unknown);
         assert_eq!(currency(&changes, 1, first.at(1_000)), Currency::Unknown, "whatever its sequence");
-        assert_eq!(changes.version_of(position(ORIGIN, 9)), Version::UNKNOWN);
         assert_eq!(changes.position_of(first), None);
         let second = changes.version_of(position(other, 9));
         assert_eq!(currency(&changes, 1, second), Currency::Current);
-        assert_eq!(changes.position_of(second), Some(position(other, 9)));
+        assert_eq!(changes.position_of(second), Some((LINEAGE, position(other, 9))));
         assert_eq!(currency(&changes, 1, second.at(8)), Currency::Unknown, "from before the first poll");
         // The first origin is a new one when it returns: its changes were missed in the meantime.
         changes.apply(poll(10, &[]), Instant::now());

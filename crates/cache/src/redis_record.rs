@@ -2,11 +2,12 @@
 //!
 //! | Bytes | Meaning |
 //! |---|---|
-//! | 1 | version of the format: 4; a record of another version is a miss |
+//! | 1 | version of the format: 5; a record of another version is a miss |
 //! | 1 | 0: not found, 1: found |
 //! | 1 | kind: the letter in the key |
 //! | 8 | start of the read from the store: Unix milliseconds, little-endian |
-//! | 8 | origin of the position up to which the read sees all changes, likewise; 0 if unknown |
+//! | 8 | lineage of the position up to which the read sees all changes |
+//! | 8 | origin of this position, little-endian; 0 if unknown |
 //! | 8 | sequence of this position, likewise |
 //! | 1 | length of the tag |
 //! | | tag, then body |
@@ -16,7 +17,7 @@
 //! forgery by a client that may write to Redis.
 
 use bytes::Bytes;
-use chart_index_domain::{Origin, Position};
+use chart_index_domain::{Lineage, Origin, Position};
 
 use crate::{CacheKey, CachedResponse};
 
@@ -26,12 +27,12 @@ pub(crate) struct Record {
     pub(crate) response: CachedResponse,
     /// When the read from the store started, in Unix milliseconds by the clock of the replica that read.
     pub(crate) read_unix_ms: u64,
-    /// The read sees every change up to this position.
-    pub(crate) position: Option<Position>,
+    /// The read sees every change of the lineage up to this position.
+    pub(crate) position: Option<(Lineage, Position)>,
 }
 
-const VERSION: u8 = 4;
-const HEADER: usize = 28;
+const VERSION: u8 = 5;
+const HEADER: usize = 36;
 const CHECKSUM: usize = 8;
 
 impl Record {
@@ -44,8 +45,9 @@ impl Record {
         let mut value = Vec::with_capacity(HEADER + tag.len() + body.len() + CHECKSUM);
         value.extend([VERSION, found, key.kind() as u8]);
         value.extend(self.read_unix_ms.to_le_bytes());
-        value.extend(self.position.map_or(0, |position| position.origin.0).to_le_bytes());
-        value.extend(self.position.map_or(0, |position| position.sequence).to_le_bytes());
+        value.extend(self.position.map_or([0; 8], |(lineage, _)| *lineage.as_bytes()));
+        value.extend(self.position.map_or(0, |(_, position)| position.origin.0).to_le_bytes());
+        value.extend(self.position.map_or(0, |(_, position)| position.sequence).to_le_bytes());
         value.push(u8::try_from(tag.len()).ok()?);
         value.extend_from_slice(tag);
         value.extend_from_slice(body);
@@ -60,7 +62,7 @@ impl Record {
         let (header, rest) = content.split_first_chunk::<HEADER>()?;
         let [VERSION, found, kind, numbers @ .., tag_bytes] = *header else { return None };
         let (numbers, _) = numbers.as_chunks();
-        let [time, origin, sequence] = *numbers else { return None };
+        let [time, lineage, origin, sequence] = *numbers else { return None };
         let (origin, sequence) = (Origin(u64::from_le_bytes(origin)), u64::from_le_bytes(sequence));
         if kind != key.kind() as u8 || checksum(redis_key, content) != expected {
             return None;
@@ -75,7 +77,7 @@ impl Record {
         Some(Self {
             response,
             read_unix_ms: u64::from_le_bytes(time),
-            position: (origin.0 != 0).then_some(Position { origin, sequence }),
+            position: (origin.0 != 0).then(|| (Lineage::from_bytes(lineage), Position { origin, sequence })),
         })
     }
 }
@@ -100,7 +102,9 @@ mod tests {
         let record = |response, position: Option<(u64, u64)>| Record {
             response,
             read_unix_ms: 1_790_000_000_000,
-            position: position.map(|(origin, sequence)| Position { origin: Origin(origin), sequence }),
+            position: position.map(|(origin, sequence)| {
+                (Lineage::from_bytes([9; 8]), Position { origin: Origin(origin), sequence })
+            }),
         };
         [
             record(CachedResponse::NotFound, None),
@@ -122,7 +126,7 @@ mod tests {
         for record in records() {
             let mut value = record.encode(&KEY, "k").unwrap();
             let content = value.len() - CHECKSUM;
-            value[0] = 3;
+            value[0] = 4;
             let sum = checksum("k", &value[..content]);
             value[content..].copy_from_slice(&sum);
             assert_eq!(Record::decode(&KEY, "k", &value), None);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Lineage, NoteHash, Origin, Position};
 use shuttle::future::block_on;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
@@ -26,6 +26,7 @@ fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
     let entity = Entity::Chart(CHANGED);
     let change = changed.then_some(CatalogueChange { sequence, entity, last_removal: 0 });
     CataloguePoll {
+        lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
         oldest_pending: None,

@@ -2,8 +2,9 @@
 
 /// A position that this process knew: the number of its origin here, above the sequence.
 ///
-/// The number of an origin increases whenever polls reach another one. Versions of different origins cannot be
-/// compared; the lower one is of the earlier origin.
+/// The number of an origin increases whenever polls reach another one. A new lineage has one more number before
+/// that of its first origin: for positions of its earlier origins, which other replicas knew. The lower one of
+/// two versions is of the earlier origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(u64);
 
@@ -29,6 +30,11 @@ impl Version {
 
     pub(crate) const fn sequence(self) -> u64 {
         self.0 & Self::MAX_SEQUENCE
+    }
+
+    /// Whether its origin is this one or a later one.
+    pub(crate) const fn is_from(self, first: Self) -> bool {
+        self.0 >> Self::SEQUENCE_BITS >= first.0 >> Self::SEQUENCE_BITS
     }
 
     /// Whether both are known, and of the same origin.

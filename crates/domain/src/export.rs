@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::Lineage;
 use crate::identity::impl_hex_bytes;
 
 /// The length of the time at the start of a name: `20261122T182049Z`.
@@ -177,6 +178,10 @@ pub struct ExportManifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub since: Option<u64>,
+    /// The database that numbered the changes; omitted by programs before this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub lineage: Option<Lineage>,
     /// The last number of the change feed in the snapshot.
     pub sequence: u64,
     /// When the snapshot was taken, in Unix epoch milliseconds.
@@ -269,7 +274,7 @@ mod tests {
     #[test]
     fn manifest_is_read_as_it_is_written() {
         let json = format!(
-            r#"{{"formatVersion":1,"sequence":7,"exportedAtMs":5,"chartsets":1,"charts":2,"files":[{{"name":"rox.tar","bytes":9,"blake3":"{}"}}]}}"#,
+            r#"{{"formatVersion":1,"lineage":"0102030405060708","sequence":7,"exportedAtMs":5,"chartsets":1,"charts":2,"files":[{{"name":"rox.tar","bytes":9,"blake3":"{}"}}]}}"#,
             "0a".repeat(32)
         );
         let manifest: ExportManifest = serde_json::from_str(&json).unwrap();

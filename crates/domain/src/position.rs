@@ -6,12 +6,26 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::identity::impl_hex_bytes;
 use crate::{ChartsetId, NoteHash};
 
 /// Identifies the server that numbers changes, from its start on: another one may be in an earlier state of
 /// the catalogue, and number other changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Origin(pub u64);
+
+/// Identifies the database in which changes are numbered. A new database has another lineage, and so has one
+/// to which a dump was restored: numbers of different lineages cannot be compared. A restart, a failover and a
+/// recovery to a point in time keep the lineage: they number on after a gap.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lineage([u8; 8]);
+
+/// The text is not 16 lower-case hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a lineage is exactly 16 lower-case hexadecimal characters")]
+pub struct MalformedLineage;
+
+impl_hex_bytes!(Lineage, MalformedLineage, 8);
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,6 +90,8 @@ impl From<ChartsetId> for Entity {
 /// What has changed since an earlier poll of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CataloguePoll {
+    /// The database.
+    pub lineage: Lineage,
     /// The last number, and the server that the poll reached.
     pub position: Position,
     /// The last number of a removal by an operator; 0 if there was none.

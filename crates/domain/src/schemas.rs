@@ -5,8 +5,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    ChartsetId, ExportFile, ExportName, FileDigest, FileMd5, KeyCount, NoteHash, SourceKind, SourceRef,
-    Variant,
+    ChartsetId, ExportFile, ExportName, FileDigest, FileMd5, KeyCount, Lineage, NoteHash, SourceKind,
+    SourceRef, Variant,
 };
 
 /// A text that matches a regular expression as a whole.
@@ -77,6 +77,14 @@ impl PartialSchema for ChartsetId {
 }
 
 impl ToSchema for ChartsetId {}
+
+impl PartialSchema for Lineage {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9a-f]{16}").into()
+    }
+}
+
+impl ToSchema for Lineage {}
 
 impl PartialSchema for KeyCount {
     fn schema() -> RefOr<Schema> {

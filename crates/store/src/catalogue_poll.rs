@@ -5,7 +5,7 @@ use std::time::Duration;
 use chart_index_domain::{CatalogueChange, CataloguePoll, ReadError};
 
 use crate::Store;
-use crate::change_feed::position;
+use crate::change_feed::{lineage, position};
 use crate::column_values::parse_entity;
 use crate::error::corrupt;
 use crate::pooled_connection::PooledConnection;
@@ -18,6 +18,7 @@ const INCOMPLETE: &str = "the changes of a poll are incomplete";
 
 #[derive(sqlx::FromRow)]
 struct PollRow {
+    lineage: i64,
     last_sequence: i64,
     origin: i64,
     last_removal: i64,
@@ -65,7 +66,7 @@ impl ServerPoll {
             wal_position!(),
             " AS wal FROM pg_control_system()
              )
-             SELECT feed.last_sequence, server.origin, feed.last_removal, (
+             SELECT change_feed_lineage() AS lineage, feed.last_sequence, server.origin, feed.last_removal, (
                         SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - changed_at_ms
                         FROM pending_changes
                         WHERE transaction_id >= CASE WHEN feed.system_identifier = server.system_identifier
@@ -92,7 +93,7 @@ impl ServerPoll {
 
 impl PollRow {
     fn parse(self, after: i64) -> Result<ServerPoll, sqlx::Error> {
-        let position = position(self.last_sequence, self.origin);
+        let (lineage, position) = (lineage(self.lineage), position(self.last_sequence, self.origin));
         // A clock that was set back makes a change look younger than none.
         let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         let oldest_pending = self.oldest_pending_ms.map(age);
@@ -102,7 +103,7 @@ impl PollRow {
         let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
         let last_removal = self.last_removal.unsigned_abs();
         Ok(ServerPoll {
-            poll: CataloguePoll { position, last_removal, oldest_pending, changes, complete_after },
+            poll: CataloguePoll { lineage, position, last_removal, oldest_pending, changes, complete_after },
             system_identifier: self.system_identifier,
             is_standby: self.is_standby,
             server: ServerPosition { server: self.origin, wal: self.wal },

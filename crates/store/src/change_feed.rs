@@ -21,10 +21,13 @@
 //! JSON numbers are exact. A lost sequence is therefore in the gap, or above the last sequence. A gap of
 //! constant size would not suffice: a server that is restored to a time before the gap would assign the same
 //! sequences again.
+//!
+//! A new database, and one to which a dump is restored, has another [`Lineage`] (the function
+//! `change_feed_lineage`): by its numbers alone it might seem to continue the feed of the earlier one.
 
 use std::time::Duration;
 
-use chart_index_domain::{Origin, Position, ReadError};
+use chart_index_domain::{Lineage, Origin, Position, ReadError};
 use sqlx::Connection;
 
 use crate::lookups::is_known;
@@ -214,6 +217,11 @@ impl Store {
         let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         Ok(Backlog { changes: changes.unsigned_abs(), oldest_age: age_ms.map(age) })
     }
+}
+
+/// A lineage from the function of PostgreSQL, which has signed numbers only.
+pub(crate) const fn lineage(lineage: i64) -> Lineage {
+    Lineage::from_bytes(lineage.to_be_bytes())
 }
 
 /// A position from the columns of PostgreSQL, which has signed numbers only.

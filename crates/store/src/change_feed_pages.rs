@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartMetadata, ChartsetId, ChartsetRecord, FileDigest, NoteHash, ReadError};
+use chart_index_domain::{
+    ChartMetadata, ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash, ReadError,
+};
 use sqlx::{Connection, PgConnection};
 
 use crate::Store;
+use crate::change_feed::lineage;
 use crate::chartset_records::read_records;
 use crate::column_values::{parse_digest, parse_hash};
 use crate::error::corrupt;
@@ -58,6 +61,8 @@ pub struct FeedEntry {
 /// A page of the change feed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedPage {
+    /// The database that numbered its entries.
+    pub lineage: Lineage,
     /// In the order of their sequences.
     pub entries: Vec<FeedEntry>,
     /// Why it has no further entries.
@@ -79,7 +84,7 @@ pub enum PageEnd {
 /// The feed does not continue from a sequence.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// The sequence was assigned to a change that a failover or a restore has lost.
+    /// The sequence was assigned to a change that a failover or a restore has lost, or in another lineage.
     #[error("the change with this sequence was lost")]
     Lost,
     /// The feed cannot be read.
@@ -107,8 +112,13 @@ impl Store {
     /// would not learn of the loss.
     ///
     /// # Errors
-    /// [`FeedError::Lost`] if the change with this sequence was lost.
-    pub async fn feed_after(&self, after: u64, limit: u32) -> Result<FeedPage, FeedError> {
+    /// [`FeedError::Lost`] if the change with this sequence was lost, or the lineage is another one.
+    pub async fn feed_after(
+        &self,
+        after: u64,
+        of: Option<Lineage>,
+        limit: u32,
+    ) -> Result<FeedPage, FeedError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let read = async |store: &Self| {
             store.long_read("read the change feed", |connection| Self::page(connection, after, limit)).await
@@ -118,7 +128,8 @@ impl Store {
             (None, Some(primary)) => read(&primary).await?,
             (page, _) => page,
         };
-        page.ok_or(FeedError::Lost)
+        let is_continued = |page: &FeedPage| of.is_none_or(|lineage| lineage == page.lineage);
+        page.filter(is_continued).ok_or(FeedError::Lost)
     }
 
     async fn page(
@@ -140,8 +151,9 @@ pub(crate) async fn read_page(
     after: i64,
     limit: u32,
 ) -> Result<Option<FeedPage>, sqlx::Error> {
-    let is_lost = sqlx::query_scalar("SELECT is_lost_sequence($1)").bind(after);
-    if is_lost.fetch_one(&mut *connection).await? {
+    let feed = sqlx::query_as("SELECT change_feed_lineage(), is_lost_sequence($1)").bind(after);
+    let (lineage_of_feed, is_lost): (i64, bool) = feed.fetch_one(&mut *connection).await?;
+    if is_lost {
         return Ok(None);
     }
     let mut rows: Vec<FeedRow> = sqlx::query_as(
@@ -164,7 +176,8 @@ pub(crate) async fn read_page(
         end = PageEnd::Pending;
     }
     let (entries, is_cut) = entries(connection, rows).await?;
-    Ok(Some(FeedPage { entries, end: if is_cut { PageEnd::Full } else { end } }))
+    let end = if is_cut { PageEnd::Full } else { end };
+    Ok(Some(FeedPage { lineage: lineage(lineage_of_feed), entries, end }))
 }
 
 /// Converts rows to entries, up to the maximum size of a page. Returns whether rows were left out.

@@ -3,10 +3,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_domain::{ChartsetId, Lineage, NoteHash};
 use chart_index_objects::ObjectError;
 use sqlx::PgConnection;
 
+use crate::change_feed;
 use crate::change_feed_pages::{FeedPage, read_page};
 use crate::chartset_records::{CheckedRecord, read_records};
 use crate::column_values::parse_chartset_id;
@@ -43,6 +44,8 @@ pub struct ExportSnapshot {
 /// The size of a snapshot, and its position in the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotSize {
+    /// The database.
+    pub lineage: Lineage,
     /// The last sequence of the change feed.
     pub sequence: u64,
     /// Number of shown chartsets.
@@ -65,7 +68,7 @@ impl Store {
         let take = async {
             sqlx::raw_sql(crate::pooled_connection::BEGIN_SNAPSHOT).execute(&mut connection).await?;
             sqlx::query_as(concat!(
-                "SELECT (SELECT last_sequence FROM change_feed), (SELECT count(*) FROM chartsets WHERE shown),
+                "SELECT change_feed_lineage(), (SELECT last_sequence FROM change_feed), (SELECT count(*) FROM chartsets WHERE shown),
                         (SELECT count(*) FROM charts AS chart WHERE ",
                 is_known!(),
                 ")"
@@ -73,9 +76,10 @@ impl Store {
             .fetch_one(&mut connection)
             .await
         };
-        let (sequence, chartsets, charts): (i64, i64, i64) = with_time_limit(STATEMENT_LIMIT, take).await?;
+        let (lineage, sequence, chartsets, charts): (i64, i64, i64, i64) =
+            with_time_limit(STATEMENT_LIMIT, take).await?;
         let [sequence, chartsets, charts] = [sequence, chartsets, charts].map(i64::unsigned_abs);
-        let size = SnapshotSize { sequence, chartsets, charts };
+        let size = SnapshotSize { lineage: change_feed::lineage(lineage), sequence, chartsets, charts };
         Ok(ExportSnapshot { connection, size, store: self.clone() })
     }
 }

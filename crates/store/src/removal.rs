@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{Entity, ReadError};
+use chart_index_domain::{Entity, Lineage, ReadError};
 use chart_index_objects::ObjectDigest;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -13,7 +13,7 @@ use crate::pooled_connection::PooledConnection;
 use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters};
 use crate::stored_files::parse_object;
-use crate::{Store, StoreError, removal_lock};
+use crate::{Store, StoreError, change_feed, removal_lock};
 
 /// Maximum number of mismatches that are returned.
 const MAX_MISMATCHES: i64 = 1_000;
@@ -97,18 +97,20 @@ impl Store {
         .await
     }
 
-    /// The sequence of the last removal by an operator: 0 without one, and `u64::MAX` if it has none yet.
-    pub async fn last_removal(&self) -> Result<u64, ReadError> {
+    /// Whether an operator has removed something after this sequence. A sequence of another lineage is from
+    /// before any removal.
+    pub async fn has_removal_after(&self, of: Option<Lineage>, sequence: u64) -> Result<bool, ReadError> {
         self.short_read("read the last removal", |mut connection| async move {
-            let last: Option<i64> = sqlx::query_scalar(
-                "SELECT CASE WHEN NOT EXISTS (
+            let (lineage, last): (i64, Option<i64>) = sqlx::query_as(
+                "SELECT change_feed_lineage(), CASE WHEN NOT EXISTS (
                      SELECT FROM pending_changes WHERE transaction_id >= pending_changes_from() AND is_removal
                  ) THEN last_removal END FROM change_feed",
             )
             .fetch_one(&mut *connection)
             .await?;
             connection.release();
-            Ok(last.map_or(u64::MAX, i64::unsigned_abs))
+            let sequence = if of == Some(change_feed::lineage(lineage)) { sequence } else { 0 };
+            Ok(last.is_none_or(|last| last.unsigned_abs() > sequence))
         })
         .await
     }

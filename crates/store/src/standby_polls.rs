@@ -103,7 +103,7 @@ pub(crate) fn check_lineage(standby: &ServerPoll, primary: &ServerPoll) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::Position;
+    use chart_index_domain::{Lineage, Position};
 
     use super::*;
     use crate::server_identity::ServerPosition;
@@ -111,6 +111,7 @@ mod tests {
     fn poll(origin: u64, sequence: u64, wal: i64, is_standby: bool) -> ServerPoll {
         let position = Position { origin: Origin(origin), sequence };
         let poll = CataloguePoll {
+            lineage: Lineage::from_bytes([1; 8]),
             position,
             last_removal: 0,
             oldest_pending: None,

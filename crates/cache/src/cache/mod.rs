@@ -224,7 +224,11 @@ impl Cache {
         key: CacheKey,
         record: Option<Record>,
     ) -> Option<(CachedResponse, Freshness)> {
-        let inserted = record.map(|record| self.insert_found_record(key, record));
+        // A record of another lineage is a miss: it may show what was removed before this database began.
+        let inserted = record.and_then(|record| {
+            let version = self.rules.changes.version_of_other(record.position)?;
+            Some(self.insert_found_record(key, record, version))
+        });
         if self.redis.connection(key.kind()).is_configured() {
             let read = match inserted {
                 Some((_, Freshness::Fresh)) => Read::RedisHit,
@@ -237,11 +241,14 @@ impl Cache {
     }
 
     /// Inserts a record, unless memory has an entry that is at least as good, which is returned instead.
-    fn insert_found_record(&self, key: CacheKey, record: Record) -> (CachedResponse, Freshness) {
+    fn insert_found_record(
+        &self,
+        key: CacheKey,
+        record: Record,
+        version: Version,
+    ) -> (CachedResponse, Freshness) {
         let now = self.clock.now();
         let age = Duration::from_millis(self.clock.unix_ms().saturating_sub(record.read_unix_ms));
-        let version =
-            record.position.map_or(Version::UNKNOWN, |position| self.rules.changes.version_of(position));
         // The clock of the replica that read it may be ahead. So only its version makes it fresh.
         let timestamps = Timestamps { read_at_ms: now.before(age.max(FRESH_IF_UNKNOWN)), version };
         let freshness = self.rules.freshness(&key, timestamps, now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Position, ReadError};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Lineage, Position, ReadError};
 use chart_index_redis::testing::RedisServer;
 use redis::cmd;
 use tokio::sync::Notify;
@@ -276,6 +276,7 @@ async fn change_is_in_force_in_5_s_without_polls() {
     let position = Position { origin: ORIGIN, sequence: 1 };
     let change = CatalogueChange { sequence: 1, entity: Entity::Chart(hash(1)), last_removal: 0 };
     let poll = CataloguePoll {
+        lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
         oldest_pending: None,

@@ -8,7 +8,9 @@ use std::time::Duration;
 use chart_index_cache::{
     Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, FillError, RecentChanges,
 };
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position, ReadError};
+use chart_index_domain::{
+    CatalogueChange, CataloguePoll, Entity, Lineage, NoteHash, Origin, Position, ReadError,
+};
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, LimiterConfig};
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection, RedisPool};
@@ -189,6 +191,7 @@ fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
     let charts = charts.iter().map(changed);
     let position = Position { origin, sequence };
     CataloguePoll {
+        lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
         oldest_pending: None,

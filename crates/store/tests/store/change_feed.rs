@@ -1,6 +1,6 @@
 //! The change feed: numbers, tombstones, gaps after lost changes, and writers of the version before.
 
-use chart_index_domain::ChartsetDraft;
+use chart_index_domain::{ChartsetDraft, Lineage};
 use chart_index_store::{Backlog, FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd, Store};
 use chart_index_tests::PrivatePostgres;
 
@@ -10,7 +10,7 @@ impl Catalogue {
     /// Assigns sequences, and returns the page of the feed after a sequence.
     async fn feed_after(&self, after: u64) -> Vec<FeedEntry> {
         self.store.assign_sequences().await.unwrap();
-        self.store.feed_after(after, 1_000).await.unwrap().entries
+        self.store.feed_after(after, None, 1_000).await.unwrap().entries
     }
 
     async fn assert_feed_matches(&self) {
@@ -190,7 +190,7 @@ async fn concurrent_assignments_give_each_number_once() {
         assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 0);
         catalogue.assert_feed_matches().await;
     }
-    let entries = catalogue.store.feed_after(0, 1_000).await.unwrap().entries;
+    let entries = catalogue.store.feed_after(0, None, 1_000).await.unwrap().entries;
     assert_eq!(last(&entries), catalogue.store.feed_position().await.unwrap().sequence);
 }
 
@@ -202,7 +202,7 @@ async fn lost_numbers_are_in_a_gap() {
     let before = last(&catalogue.feed_after(0).await);
     let lost = |after| {
         let store = catalogue.store.clone();
-        async move { matches!(store.feed_after(after, 10).await, Err(FeedError::Lost)) }
+        async move { matches!(store.feed_after(after, None, 10).await, Err(FeedError::Lost)) }
     };
     assert!(lost(before + 1).await, "above the last number");
     assert!(lost(u64::MAX).await);
@@ -226,6 +226,49 @@ async fn lost_numbers_are_in_a_gap() {
     catalogue.put(&folder(4, [chart(4)]), 40).await;
     assert!(catalogue.feed_after(before).await[0].sequence > last(&next));
     assert!(lost(first).await && lost(last(&next)).await);
+}
+
+/// A feed that was followed in another database does not continue in this one, whatever its numbers are.
+#[tokio::test]
+async fn feed_continues_in_its_own_lineage_only() {
+    let (catalogue, other) = (Catalogue::create().await, Catalogue::create().await);
+    for catalogue in [&catalogue, &other] {
+        catalogue.put(&folder(1, [chart(1)]), 10).await;
+        catalogue.store.assign_sequences().await.unwrap();
+    }
+    let lineage = catalogue.store.feed_after(0, None, 10).await.unwrap().lineage;
+    assert_eq!(catalogue.store.poll_catalogue(0).await.unwrap().lineage, lineage);
+    // As after a restart.
+    let _ = catalogue.database.psql("UPDATE change_feed SET origin = 0");
+    catalogue.put(&folder(2, [chart(2)]), 20).await;
+    catalogue.store.assign_sequences().await.unwrap();
+    assert_eq!(catalogue.store.feed_after(1, Some(lineage), 10).await.unwrap().lineage, lineage);
+    for after in [0, 1] {
+        let page = other.store.feed_after(after, Some(lineage), 10).await;
+        assert!(matches!(page, Err(FeedError::Lost)), "{page:?}");
+    }
+    assert_ne!(other.store.feed_after(1, None, 10).await.unwrap().lineage, lineage);
+}
+
+/// Removals are compared with numbers of the same lineage only.
+#[tokio::test]
+async fn what_another_lineage_numbered_is_from_before_any_removal() {
+    let catalogue = Catalogue::create().await;
+    let lineage = Some(catalogue.store.poll_catalogue(0).await.unwrap().lineage);
+    let has_removal_after =
+        async |lineage, sequence| catalogue.store.has_removal_after(lineage, sequence).await.unwrap();
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.store.assign_sequences().await.unwrap();
+    for lineage in [lineage, None] {
+        assert!(!has_removal_after(lineage, 0).await, "nothing was removed");
+    }
+    catalogue.remove(id(1), 20).await;
+    assert!(has_removal_after(lineage, u64::MAX).await, "it has no number yet");
+    catalogue.store.assign_sequences().await.unwrap();
+    let last = catalogue.store.feed_position().await.unwrap().sequence;
+    assert!(!has_removal_after(lineage, last).await && has_removal_after(lineage, 2).await);
+    assert!(has_removal_after(None, u64::MAX).await);
+    assert!(has_removal_after(Some(Lineage::from_bytes([1; 8])), u64::MAX).await);
 }
 
 /// A restored dump has other tables, even in the same cluster.
@@ -269,8 +312,9 @@ async fn pages_end_at_the_limit() {
     }
     let all = catalogue.feed_after(0).await;
     assert_eq!(all.len(), 8);
-    let page = async |after, limit| catalogue.store.feed_after(after, limit).await.unwrap();
-    let expected = |entries: &[FeedEntry], end| FeedPage { entries: entries.to_vec(), end };
+    let page = async |after, limit| catalogue.store.feed_after(after, None, limit).await.unwrap();
+    let lineage = catalogue.store.poll_catalogue(0).await.unwrap().lineage;
+    let expected = |entries: &[FeedEntry], end| FeedPage { lineage, entries: entries.to_vec(), end };
     assert_eq!(page(0, 3).await, expected(&all[..3], PageEnd::Full));
     assert_eq!(page(3, 5).await, expected(&all[3..], PageEnd::Full), "as many as requested");
     assert_eq!(page(3, 6).await, expected(&all[3..], PageEnd::EndOfFeed));
@@ -288,7 +332,7 @@ async fn pages_end_early_with_large_records() {
     catalogue.store.assign_sequences().await.unwrap();
     let (mut after, mut pages) = (0, Vec::new());
     loop {
-        let page = catalogue.store.feed_after(after, 1_000).await.unwrap();
+        let page = catalogue.store.feed_after(after, None, 1_000).await.unwrap();
         pages.push(page.entries.len());
         after = last(&page.entries);
         if page.end == PageEnd::EndOfFeed {
@@ -309,7 +353,7 @@ async fn pages_end_before_a_change_without_a_sequence() {
     }
     let all = catalogue.feed_after(0).await;
     catalogue.remove(id(2), 20).await;
-    let page = catalogue.store.feed_after(0, 10).await.unwrap();
+    let page = catalogue.store.feed_after(0, None, 10).await.unwrap();
     let set = |entry: &FeedEntry| matches!(entry.entity, FeedEntity::Chartset(set, _) if set == id(2));
     let before = all.iter().position(set).unwrap();
     assert_eq!((&page.entries[..], page.end), (&all[..before], PageEnd::Pending));
@@ -317,7 +361,7 @@ async fn pages_end_before_a_change_without_a_sequence() {
     assert_eq!(sorted(described(&catalogue.feed_after(last(&all)).await)), expected);
     // A tombstone has no record.
     catalogue.restore(id(2), 30).await;
-    let page = catalogue.store.feed_after(last(&all), 10).await.unwrap();
+    let page = catalogue.store.feed_after(last(&all), None, 10).await.unwrap();
     assert_eq!(sorted(described(&page.entries)), expected);
 }
 

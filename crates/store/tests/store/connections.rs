@@ -50,7 +50,7 @@ async fn connection_of_an_abandoned_snapshot_returns_without_a_transaction() {
     let before = proxy.messages();
     let abandoned = tokio::spawn({
         let store = store.clone();
-        async move { store.feed_after(0, 10).await }
+        async move { store.feed_after(0, None, 10).await }
     });
     // A ping, and the `BEGIN`.
     within(TIMEOUT, async || (proxy.messages() == before + 2).then_some(())).await;
@@ -60,7 +60,7 @@ async fn connection_of_an_abandoned_snapshot_returns_without_a_transaction() {
     let transactions = "SELECT count(*) FROM pg_stat_activity
                         WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
     assert_eq!(catalogue.database.psql(transactions), "0");
-    store.feed_after(0, 10).await.unwrap();
+    store.feed_after(0, None, 10).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The JSON body of a page of the change feed (docs/api.md, "Changes").
 
-use chart_index_domain::{ChartsetId, ChartsetRecord, FileDigest, NoteHash};
+use chart_index_domain::{ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash};
 use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage, PageEnd};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,6 +14,7 @@ pub(crate) struct ChangesBody<'a> {
     #[schema(minimum = 0)]
     next: u64,
     has_more: bool,
+    lineage: Lineage,
 }
 
 /// The latest change of a chart or chartset. A tombstone has no field of what is gone.
@@ -65,7 +66,7 @@ impl<'a> ChangesBody<'a> {
     pub(crate) fn new(page: &'a FeedPage, after: u64) -> Self {
         let next = page.entries.last().map_or(after, |entry| entry.sequence);
         let items = page.entries.iter().map(ChangeItem::new).collect();
-        Self { items, next, has_more: page.end != PageEnd::EndOfFeed }
+        Self { items, next, has_more: page.end != PageEnd::EndOfFeed, lineage: page.lineage }
     }
 }
 
@@ -101,7 +102,9 @@ mod tests {
             is_removal: false,
         };
         let (hash, id) = (NoteHash::from_bytes([15; 32]), ChartsetId::from_bytes([10; 8]));
+        let lineage = Lineage::from_bytes([1; 8]);
         let page = FeedPage {
+            lineage,
             entries: vec![
                 entry(FeedEntity::Chart(hash), FeedChange::Removed),
                 entry(FeedEntity::Chartset(id, None), FeedChange::Removed),
@@ -110,13 +113,13 @@ mod tests {
         };
         insta::assert_snapshot!(
             serde_json::to_string(&ChangesBody::new(&page, 3)).unwrap(),
-            @r#"{"items":[{"sequence":5,"kind":"chart","chartHash":"0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f","change":"removed","changedAtMs":7},{"sequence":5,"kind":"chartset","id":"0a0a0a0a0a0a0a0a","change":"removed","changedAtMs":7}],"next":5,"hasMore":false}"#
+            @r#"{"items":[{"sequence":5,"kind":"chart","chartHash":"0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f","change":"removed","changedAtMs":7},{"sequence":5,"kind":"chartset","id":"0a0a0a0a0a0a0a0a","change":"removed","changedAtMs":7}],"next":5,"hasMore":false,"lineage":"0101010101010101"}"#
         );
-        let empty = FeedPage { entries: Vec::new(), end: PageEnd::EndOfFeed };
+        let empty = FeedPage { lineage, entries: Vec::new(), end: PageEnd::EndOfFeed };
         let body = serde_json::to_string(&ChangesBody::new(&empty, 3)).unwrap();
-        assert_eq!(body, r#"{"items":[],"next":3,"hasMore":false}"#);
+        assert_eq!(body, r#"{"items":[],"next":3,"hasMore":false,"lineage":"0101010101010101"}"#);
         let pending = FeedPage { end: PageEnd::Pending, ..empty };
         let body = serde_json::to_string(&ChangesBody::new(&pending, 3)).unwrap();
-        assert_eq!(body, r#"{"items":[],"next":3,"hasMore":true}"#);
+        assert_eq!(body, r#"{"items":[],"next":3,"hasMore":true,"lineage":"0101010101010101"}"#);
     }
 }

@@ -84,11 +84,12 @@ fn respond(page: FeedPageBody, request: FeedPageRequest, headers: &RequestHeader
 }
 
 async fn read_page(store: &Store, request: FeedPageRequest) -> Result<FeedPageBody, ApiError> {
-    let page = store.feed_after(request.after, request.limit).await.map_err(|error| match error {
+    let FeedPageRequest { after, lineage, limit, .. } = request;
+    let page = store.feed_after(after, lineage, limit).await.map_err(|error| match error {
         FeedError::Lost => ApiError::ChangesLost,
         FeedError::Read(error) => error.into(),
     })?;
-    let body = ChangesBody::new(&page, request.after);
+    let body = ChangesBody::new(&page, after);
     let body = TextBody::json_sized(&body, page.entries.len() * TYPICAL_BYTES)?;
     Ok(FeedPageBody { body, end: page.end, is_empty: page.entries.is_empty() })
 }

@@ -1,12 +1,13 @@
 //! What the OpenAPI document says of the operations: parameters and responses.
 
+use chart_index_domain::Lineage;
 use chart_index_http::openapi::{Responses, errors, json, with_cache_policies};
 use chart_index_http::{CachePolicy, ErrorType};
 use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::{IntoParams, IntoResponses};
+use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
 use super::feed_json::ChangesBody;
 use super::page_request::{DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT};
@@ -21,6 +22,7 @@ impl IntoParams for ChangesParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![
             integer("after", 0, 0, MAX_SEQUENCE),
+            lineage(),
             integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT.into()),
             integer("wait", 0, 0, MAX_WAIT.into()),
         ]
@@ -32,6 +34,11 @@ fn integer(name: &str, default: u32, min: u64, max: u64) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::Integer).default(Some(json!(default)));
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
     parameter.required(Required::False).schema(Some(schema.extensions(Some(clamped)))).build()
+}
+
+fn lineage() -> Parameter {
+    let parameter = ParameterBuilder::new().name("lineage").parameter_in(ParameterIn::Query);
+    parameter.required(Required::False).schema(Some(Lineage::schema())).build()
 }
 
 pub(crate) struct ChangesResponses;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chart_index_domain::search::{ParameterError, parse_integers};
+use chart_index_domain::search::{ParameterError, parse_integers, parse_parameters};
+use chart_index_domain::{Lineage, MalformedLineage};
 
 /// The number of changes of a page if the request names none.
 pub(crate) const DEFAULT_LIMIT: u32 = 100;
@@ -14,6 +15,8 @@ pub(crate) const MAX_WAIT: u32 = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FeedPageRequest {
     pub(crate) after: u64,
+    /// The database that numbered `after`, if the client names it.
+    pub(crate) lineage: Option<Lineage>,
     pub(crate) limit: u32,
     /// How long to wait for a change if there is none yet.
     pub(crate) wait: Duration,
@@ -29,7 +32,11 @@ impl FeedPageRequest {
         });
         let wait = wait.unwrap_or(0).clamp(0, MAX_WAIT.into()).unsigned_abs();
         let after = after.map_or(0, |after| after.max(0).unsigned_abs());
-        Ok(Self { after, limit, wait: Duration::from_secs(wait) })
+        let [lineage] = parse_parameters(query_string, ["lineage"])?;
+        let lineage = lineage.map(|text| text.parse()).transpose().map_err(|error: MalformedLineage| {
+            ParameterError { parameter: "lineage", reason: error.to_string().into() }
+        })?;
+        Ok(Self { after, lineage, limit, wait: Duration::from_secs(wait) })
     }
 }
 
@@ -49,13 +56,21 @@ mod tests {
             ("after=9007199254740991", 9_007_199_254_740_991, 100, 0),
             ("after=99999999999999999999", i64::MAX.unsigned_abs(), 100, 0),
         ] {
-            let expected = FeedPageRequest { after, limit, wait: Duration::from_secs(wait) };
+            let wait = Duration::from_secs(wait);
+            let expected = FeedPageRequest { after, lineage: None, limit, wait };
             assert_eq!(FeedPageRequest::parse(query), Ok(expected), "{query}");
         }
     }
 
     #[test]
-    fn malformed_numbers_name_the_parameter() {
+    fn lineage_is_parsed() {
+        let request = FeedPageRequest::parse("after=7&lineage=0102030405060708").unwrap();
+        assert_eq!(request.lineage, Some(Lineage::from_bytes([1, 2, 3, 4, 5, 6, 7, 8])));
+        assert_eq!(FeedPageRequest::parse("lineage=").unwrap().lineage, None);
+    }
+
+    #[test]
+    fn malformed_values_name_the_parameter() {
         for (query, parameter) in [
             ("after=x", "after"),
             ("after=1.5", "after"),
@@ -64,6 +79,8 @@ mod tests {
             ("wait=1s", "wait"),
             ("limit=5&limit=6", "limit"),
             ("limit=%FF", "limit"),
+            ("lineage=01", "lineage"),
+            ("lineage=010203040506070G", "lineage"),
         ] {
             assert_eq!(FeedPageRequest::parse(query).unwrap_err().parameter, parameter, "{query}");
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
+use chart_index_domain::Lineage;
 use chart_index_http::ApiError;
 use chart_index_store::Store;
 use quick_cache::sync::Cache;
@@ -18,6 +19,7 @@ const PAGES: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PageKey {
     after: u64,
+    lineage: Option<Lineage>,
     limit: u32,
     sequence: u64,
     second: u64,
@@ -51,9 +53,9 @@ impl SharedPages {
         self.pages.get_or_insert_async(&self.key(request), read_page(store, request)).await
     }
 
-    fn key(&self, FeedPageRequest { after, limit, .. }: FeedPageRequest) -> PageKey {
+    fn key(&self, FeedPageRequest { after, lineage, limit, .. }: FeedPageRequest) -> PageKey {
         let (sequence, second) = (*self.sequence.borrow(), self.start.elapsed().as_secs());
-        PageKey { after, limit, sequence, second }
+        PageKey { after, lineage, limit, sequence, second }
     }
 }
 

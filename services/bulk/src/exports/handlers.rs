@@ -61,8 +61,13 @@ pub(crate) async fn increments(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let names = state.exports.names().await?;
-    let last_removal = state.store.last_removal().await?;
-    let body = IncrementsBody::new(names.into_iter().filter(|name| name.sequence() >= last_removal));
+    let mut served = Vec::new();
+    for name in names {
+        if served_manifest(&state, &name).await.is_ok() {
+            served.push(name);
+        }
+    }
+    let body = IncrementsBody::new(served.into_iter());
     Ok(TextBody::json(&body)?.into_response(&headers, CachePolicy::LatestRedirect, MediaType::Json))
 }
 
@@ -154,13 +159,15 @@ fn parse(name: &str) -> Result<ExportName, ApiError> {
     name.parse().map_err(|_| NOT_FOUND)
 }
 
-/// Reads the manifest of an export from after the last removal: earlier ones may contain what was removed.
+/// Reads the manifest of an export from after the last removal: earlier ones may contain what was removed, and
+/// so may those of another lineage.
 ///
 /// # Errors
 /// There is no such export, its manifest cannot be read, or PostgreSQL is unavailable.
 async fn served_manifest(state: &BulkState, name: &ExportName) -> Result<StoredManifest, ApiError> {
     let stored = state.exports.read_manifest(name).await?;
-    if stored.manifest.sequence < state.store.last_removal().await? {
+    let ExportManifest { lineage, sequence, .. } = stored.manifest;
+    if state.store.has_removal_after(lineage, sequence).await? {
         return Err(NOT_FOUND);
     }
     Ok(stored)

@@ -95,7 +95,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
     }
     let name = name_of(&manifest)?;
     write_manifest(&manifest, &name, options.sign_key.as_ref(), folder.path())?;
-    ensure!(store.last_removal().await? <= manifest.sequence, REMOVED_MEANWHILE);
+    ensure!(!store.has_removal_after(manifest.lineage, manifest.sequence).await?, REMOVED_MEANWHILE);
     let path = folder.publish(&name)?;
     let changes = manifest.changes.map(|changes| plural(changes, "change") + ", ").unwrap_or_default();
     let (chartsets, charts) = (plural(manifest.chartsets, "chartset"), plural(manifest.charts, "chart"));
@@ -142,6 +142,7 @@ async fn write_all(
     Ok(ExportManifest {
         format_version: ExportManifest::FORMAT_VERSION,
         since: None,
+        lineage: Some(size.lineage),
         sequence: size.sequence,
         exported_at_ms,
         changes: None,
@@ -163,6 +164,7 @@ async fn write_increment(snapshot: &mut ExportSnapshot, folder: &Path, since: u6
     Ok(ExportManifest {
         format_version: ExportManifest::FORMAT_VERSION,
         since: Some(since),
+        lineage: None,
         sequence: written.sequence,
         exported_at_ms,
         changes: Some(written.changes),
@@ -267,6 +269,7 @@ mod tests {
         let manifest = ExportManifest {
             format_version: 1,
             since: None,
+            lineage: None,
             sequence: 12345,
             exported_at_ms: 1_795_371_649_999,
             changes: None,

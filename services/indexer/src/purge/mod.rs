@@ -167,7 +167,7 @@ fn tags(poll: &CataloguePoll, after: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::{CatalogueChange, ChartsetId, NoteHash, Origin};
+    use chart_index_domain::{CatalogueChange, ChartsetId, Lineage, NoteHash, Origin};
 
     use super::*;
 
@@ -175,6 +175,7 @@ mod tests {
     fn changes_purge_their_entities_and_removals_what_is_shared() {
         let change = |sequence, entity| CatalogueChange { sequence, entity, last_removal: 0 };
         let mut poll = CataloguePoll {
+            lineage: Lineage::from_bytes([1; 8]),
             position: Position { origin: Origin(1), sequence: 8 },
             last_removal: 5,
             oldest_pending: None,

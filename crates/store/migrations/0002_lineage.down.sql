@@ -1,0 +1,2 @@
+ALTER TABLE mirror DROP COLUMN lineage;
+DROP FUNCTION change_feed_lineage;

@@ -103,34 +103,6 @@ async fn signature_is_served_if_there_is_one() {
     assert_eq!(exported.get(&path, &[]).await.status, 404);
 }
 
-#[tokio::test]
-async fn increments_are_listed_by_their_sequences() {
-    let exported = Exported::new().await;
-    let names = ["20261124T000000Z-0-9", "20261123T000000Z-9-99999"];
-    for name in names {
-        exported.export(name, &["--since", "0"]);
-    }
-    let list = exported.get("/api/exports/increments", &[]).await;
-    assert_eq!((list.status.as_u16(), list.header("cache-control")), (200, "public, max-age=60"));
-    let expected = json!({"items": [
-        {"name": names[0], "since": 0, "sequence": 9},
-        {"name": names[1], "since": 9, "sequence": 99999},
-    ]});
-    assert_eq!(list.json(), expected);
-    let latest = exported.get("/api/exports/latest", &[]).await;
-    assert_eq!(latest.header("location"), exported.path("manifest.json"), "an increment is not complete");
-    let paths = ["manifest.json", "changes.ndjson.zst", "rox.tar"]
-        .map(|file| format!("/api/exports/{}/{file}", names[0]));
-    for path in &paths {
-        assert_eq!(exported.get(path, &[]).await.status, 200, "{path}");
-    }
-    exported.database.psql(&format!("INSERT INTO removals VALUES ('\\x{}', 1)", "00".repeat(32)));
-    for path in &paths {
-        assert_eq!(exported.get(path, &[]).await.status, 404, "{path}");
-    }
-    assert_eq!(exported.get("/api/exports/increments", &[]).await.json(), json!({"items": []}));
-}
-
 /// Exports from before a removal may contain what was removed, also if the removal has no number yet.
 #[tokio::test]
 async fn exports_from_before_a_removal_are_not_served() {
@@ -167,7 +139,6 @@ async fn files_are_sent_as_they_are() {
         (CHARTSETS, "application/zstd"),
         ("rox.tar", "application/x-tar"),
         ("catalogue.sqlite.zst", "application/zstd"),
-        ("hashes.sqlite.zst", "application/zstd"),
         ("catalogue.parquet", "application/vnd.apache.parquet"),
     ] {
         let (path, content) = (exported.path(file), exported.content(file));
@@ -257,9 +228,9 @@ async fn what_is_no_export_is_404() {
         format!("/api/exports/{name}/"),
         format!("/api/exports/{name}/notes.txt"),
         format!("/api/exports/{plain}/rox.tar"),
-        format!("/api/exports/{plain}/hashes.sqlite.zst"),
+        format!("/api/exports/{plain}/catalogue.sqlite.zst"),
         format!("/api/exports/{plain}/catalogue.parquet"),
-        format!("/api/exports/{name}/hashes.sqlite.patch.zst"),
+        format!("/api/exports/{name}/manifest.json.minisig"),
         "/api/exports/20010101T000000Z-1/manifest.json".to_owned(),
         "/api/exports/20010101T000000Z-1/rox.tar".to_owned(),
         "/api/exports/latest/manifest.json".to_owned(),

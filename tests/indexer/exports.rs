@@ -189,7 +189,7 @@ async fn imported_index_answers_like_the_original() {
 async fn files_that_an_import_does_not_read_are_ignored() {
     let original = Original::new().await;
     let export = original.export_with(&["--sqlite", "--parquet"]);
-    forge(&export, "hashes.sqlite.zst", b"anything");
+    forge(&export, "catalogue.parquet", b"anything");
     fs::remove_file(export.join("catalogue.sqlite.zst")).unwrap();
     let mut manifest = manifest(&export);
     manifest["files"].as_array_mut().unwrap().push(json!({"name": "later", "bytes": 1, "blake3": ""}));

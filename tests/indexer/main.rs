@@ -9,7 +9,6 @@ mod follow;
 mod hash;
 mod hash_lookup;
 mod hostile_exports;
-mod increments;
 mod metrics;
 mod mirror;
 mod objects;

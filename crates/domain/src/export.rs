@@ -13,14 +13,12 @@ use crate::identity::impl_hex_bytes;
 const TIME_LENGTH: usize = 16;
 
 /// The name of an export: the time of its snapshot in UTC and its sequence, such as `20261122T182049Z-12345`.
-/// That of an increment has the sequence before its changes as well: `20261123T182049Z-12345-12999`. Names sort
-/// by time, then by sequence: the last one is the newest.
+/// Names sort by time, then by sequence: the last one is the newest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ExportName {
     time: String,
     sequence: u64,
-    since: Option<u64>,
 }
 
 impl ExportName {
@@ -29,20 +27,11 @@ impl ExportName {
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
-
-    /// The sequence before the changes of an increment; `None` if the export is complete.
-    #[must_use]
-    pub const fn since(&self) -> Option<u64> {
-        self.since
-    }
 }
 
 impl fmt::Display for ExportName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.since {
-            None => write!(f, "{}-{}", self.time, self.sequence),
-            Some(since) => write!(f, "{}-{since}-{}", self.time, self.sequence),
-        }
+        write!(f, "{}-{}", self.time, self.sequence)
     }
 }
 
@@ -64,7 +53,7 @@ impl FromStr for ExportName {
     type Err = MalformedExportName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (time, sequences) = text.split_once('-').ok_or(MalformedExportName)?;
+        let (time, sequence) = text.split_once('-').ok_or(MalformedExportName)?;
         let has_digits = |(index, byte): (usize, u8)| match index {
             8 => byte == b'T',
             15 => byte == b'Z',
@@ -73,18 +62,10 @@ impl FromStr for ExportName {
         if time.len() != TIME_LENGTH || !time.bytes().enumerate().all(has_digits) {
             return Err(MalformedExportName);
         }
-        let sequence = |text: &str| text.parse().map_err(|_| MalformedExportName);
-        let (since, last) = match sequences.split_once('-') {
-            Some((since, last)) => (Some(sequence(since)?), sequence(last)?),
-            None => (None, sequence(sequences)?),
-        };
-        let name = Self { time: time.to_owned(), sequence: last, since };
+        let sequence = sequence.parse().map_err(|_| MalformedExportName)?;
+        let name = Self { time: time.to_owned(), sequence };
         // Equal, so that an export has one name: no sign, no leading zeros.
-        if name.to_string() == text && since.is_none_or(|since| since < last) {
-            Ok(name)
-        } else {
-            Err(MalformedExportName)
-        }
+        if name.to_string() == text { Ok(name) } else { Err(MalformedExportName) }
     }
 }
 
@@ -116,24 +97,12 @@ pub enum ExportFile {
     /// The chartsets, one JSON object a line.
     #[serde(rename = "chartsets.ndjson.zst")]
     Chartsets,
-    /// The changes of an increment, one JSON object a line.
-    #[serde(rename = "changes.ndjson.zst")]
-    Changes,
     /// The ROX files, in a tar archive.
     #[serde(rename = "rox.tar")]
     Rox,
     /// The catalogue for SQLite (docs/formats/catalogue.md).
     #[serde(rename = "catalogue.sqlite.zst")]
     Catalogue,
-    /// The catalogue, as a patch of that of an earlier export.
-    #[serde(rename = "catalogue.sqlite.patch.zst")]
-    CataloguePatch,
-    /// The hashes of the charts for SQLite.
-    #[serde(rename = "hashes.sqlite.zst")]
-    Hashes,
-    /// The hashes, as a patch of those of an earlier export.
-    #[serde(rename = "hashes.sqlite.patch.zst")]
-    HashesPatch,
     /// The charts of the catalogue, as a Parquet file.
     #[serde(rename = "catalogue.parquet")]
     Parquet,
@@ -141,28 +110,15 @@ pub enum ExportFile {
 
 impl ExportFile {
     /// Every file, in the order of a manifest.
-    pub const ALL: [Self; 8] = [
-        Self::Chartsets,
-        Self::Changes,
-        Self::Rox,
-        Self::Catalogue,
-        Self::CataloguePatch,
-        Self::Hashes,
-        Self::HashesPatch,
-        Self::Parquet,
-    ];
+    pub const ALL: [Self; 4] = [Self::Chartsets, Self::Rox, Self::Catalogue, Self::Parquet];
 
     /// The name in the folder of the export, and in its URL.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chartsets => "chartsets.ndjson.zst",
-            Self::Changes => "changes.ndjson.zst",
             Self::Rox => "rox.tar",
             Self::Catalogue => "catalogue.sqlite.zst",
-            Self::CataloguePatch => "catalogue.sqlite.patch.zst",
-            Self::Hashes => "hashes.sqlite.zst",
-            Self::HashesPatch => "hashes.sqlite.patch.zst",
             Self::Parquet => "catalogue.parquet",
         }
     }
@@ -174,10 +130,6 @@ impl ExportFile {
 pub struct ExportManifest {
     /// Version of the format of the files: [`ExportManifest::FORMAT_VERSION`].
     pub format_version: u32,
-    /// The sequence before the changes of an increment; omitted from a complete export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub since: Option<u64>,
     /// The database that numbered the changes; omitted by programs before this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -186,18 +138,10 @@ pub struct ExportManifest {
     pub sequence: u64,
     /// When the snapshot was taken, in Unix epoch milliseconds.
     pub exported_at_ms: i64,
-    /// Number of changes of an increment; omitted from a complete export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub changes: Option<u64>,
-    /// Number of chartsets in the snapshot, or of those that an increment has a record of.
+    /// Number of chartsets in the snapshot.
     pub chartsets: u64,
-    /// Number of distinct charts, or of those that an increment has a ROX file of.
+    /// Number of distinct charts.
     pub charts: u64,
-    /// The export whose files the patches continue; omitted without patches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub patches_from: Option<ExportName>,
     /// All files but the manifest itself and its signature.
     pub files: Vec<ExportedFile>,
 }
@@ -235,7 +179,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for name in ["20261122T182049Z-12345", "20261122T182049Z-0", "20261122T182049Z-0-7"] {
+        for name in ["20261122T182049Z-12345", "20261122T182049Z-0"] {
             assert_eq!(name.parse::<ExportName>().unwrap().to_string(), name);
         }
         for malformed in [
@@ -247,9 +191,7 @@ mod tests {
             "20261122T182049Z-01",
             "20261122T182049Z-+1",
             "20261122T182049Z--1",
-            "20261122T182049Z-1-01",
-            "20261122T182049Z-1-1",
-            "20261122T182049Z-1-2-3",
+            "20261122T182049Z-1-2",
             "20261122T182049Z-1/..",
             "20261122t182049z-1",
             "2026-11-22T182049Z-1",

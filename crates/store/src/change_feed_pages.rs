@@ -146,7 +146,7 @@ impl Store {
 }
 
 /// Reads a page in the snapshot of a transaction; `None` if the change with the sequence `after` was lost.
-pub(crate) async fn read_page(
+async fn read_page(
     connection: &mut PgConnection,
     after: i64,
     limit: u32,

@@ -1,6 +1,5 @@
 //! Reads the catalogue for an export, in one snapshot.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use chart_index_domain::{ChartsetId, Lineage, NoteHash};
@@ -8,7 +7,6 @@ use chart_index_objects::ObjectError;
 use sqlx::PgConnection;
 
 use crate::change_feed;
-use crate::change_feed_pages::{FeedPage, read_page};
 use crate::chartset_records::{CheckedRecord, read_records};
 use crate::column_values::parse_chartset_id;
 use crate::error::{corrupt, object_error};
@@ -24,8 +22,6 @@ const STATEMENT_LIMIT: Duration = Duration::from_mins(10);
 const PAGE_CHARTSETS: i64 = 500;
 /// Maximum number of their charts, unless a single chartset has more. It limits the memory.
 const PAGE_CHARTS: i64 = 2_000;
-/// Maximum number of changes in a page.
-const PAGE_CHANGES: u32 = 1_000;
 /// Maximum number of ROX files in a page.
 const PAGE_FILES: i64 = 500;
 /// Maximum size of these files, unless a single file is larger.
@@ -113,41 +109,25 @@ impl ExportSnapshot {
         with_time_limit(STATEMENT_LIMIT, read).await.map_err(|error| StoreError::new(OPERATION, error))
     }
 
-    /// Returns the next entries of the change feed; `None` if the change with this sequence was lost.
-    pub async fn changes_after(&mut self, after: u64) -> Result<Option<FeedPage>, StoreError> {
-        let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let read = read_page(&mut self.connection, after, PAGE_CHANGES);
-        with_time_limit(STATEMENT_LIMIT, read).await.map_err(|error| StoreError::new(OPERATION, error))
-    }
-
-    /// Returns the ROX files of the next known charts in the order of their hashes. Empty after the last. With
-    /// a range of sequences, of the charts whose last change is in it.
+    /// Returns the ROX files of the next known charts in the order of their hashes. Empty after the last.
     ///
     /// # Errors
     /// The store failed, or has no ROX file of a chart.
     pub async fn rox_files_after(
         &mut self,
         after: Option<NoteHash>,
-        changed: Option<RangeInclusive<u64>>,
     ) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
-        let bound = |sequence: u64| i64::try_from(sequence).unwrap_or(i64::MAX);
-        let changed = changed.map(|range| (bound(*range.start()), bound(*range.end())));
-        let (first, last) = changed.unzip();
         let connection = &mut self.connection;
         let read = async {
             let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(concat!(
                 "SELECT chart.hash, chart.rox_bytes FROM charts AS chart
-                 WHERE chart.hash > $1 AND ($3::bigint IS NULL OR EXISTS (
-                     SELECT FROM catalogue_changes WHERE entity = chart.hash AND sequence BETWEEN $3 AND $4
-                 )) AND ",
+                 WHERE chart.hash > $1 AND ",
                 is_known!(),
                 " ORDER BY chart.hash LIMIT $2"
             ))
             // The empty value sorts before every hash.
             .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
             .bind(PAGE_FILES)
-            .bind(first)
-            .bind(last)
             .fetch_all(&mut *connection)
             .await?;
             let charts = first_fitting(&charts, PAGE_BYTES, |(_, rox_bytes)| *rox_bytes);

@@ -18,7 +18,6 @@ use crate::changes::{ChangeItem, ChangesBody, SharedPages};
 pub use crate::changes::{ChangesSettings, LongPolls};
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
-use crate::exports::increments::{Increment, IncrementsBody};
 
 /// What the service needs.
 #[derive(Debug)]
@@ -55,13 +54,8 @@ pub fn routes(options: BulkOptions) -> Routes {
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json.minisig", get(handlers::signature))
         .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))
-        .route(Group::Bulk, "/api/exports/increments", get(handlers::increments))
-        .route(Group::Bulk, "/api/exports/{name}/changes.ndjson.zst", get(handlers::changes))
         .route(Group::Bulk, "/api/exports/{name}/rox.tar", get(handlers::rox_files))
         .route(Group::Bulk, "/api/exports/{name}/catalogue.sqlite.zst", get(handlers::catalogue))
-        .route(Group::Bulk, "/api/exports/{name}/catalogue.sqlite.patch.zst", get(handlers::catalogue_patch))
-        .route(Group::Bulk, "/api/exports/{name}/hashes.sqlite.zst", get(handlers::hashes))
-        .route(Group::Bulk, "/api/exports/{name}/hashes.sqlite.patch.zst", get(handlers::hashes_patch))
         .route(Group::Bulk, "/api/exports/{name}/catalogue.parquet", get(handlers::parquet))
         .with_state(Arc::new(state))
         .merge(hash_filter)
@@ -75,14 +69,9 @@ pub fn routes(options: BulkOptions) -> Routes {
         handlers::latest,
         handlers::manifest,
         handlers::signature,
-        handlers::increments,
         handlers::chartsets,
-        handlers::changes,
         handlers::rox_files,
         handlers::catalogue,
-        handlers::catalogue_patch,
-        handlers::hashes,
-        handlers::hashes_patch,
         handlers::parquet,
         hash_filter::latest,
         hash_filter::filter
@@ -92,9 +81,7 @@ pub fn routes(options: BulkOptions) -> Routes {
         ChangeItem<'static>,
         ChartsetRecord,
         ExportManifest,
-        ExportedFile,
-        IncrementsBody,
-        Increment
+        ExportedFile
     ))
 )]
 struct BulkApi;

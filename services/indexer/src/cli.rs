@@ -248,28 +248,21 @@ pub(crate) enum Command {
     /// Export the catalogue to files
     ///
     /// Writes a folder below `DIRECTORY`, named by the time and the place in the change feed, with a manifest,
-    /// all shown chartsets as JSON Lines in zstd, and the ROX files, SQLite files and a Parquet file on
+    /// all shown chartsets as JSON Lines in zstd, and the ROX files, a SQLite file and a Parquet file on
     /// request. All are of one snapshot. The folder appears when it is complete; earlier exports stay as they
     /// are. `chart-index` serves them below `EXPORTS_DIR`.
     Export {
         /// Folder of all exports. It is created if it does not exist
         directory: PathBuf,
         /// Export the ROX files as well, as a tar archive. An import needs them
-        #[arg(long, conflicts_with_all = ["since", "increment"])]
+        #[arg(long)]
         rox: bool,
-        /// Export the catalogue and the hashes of its charts as SQLite files as well
-        #[arg(long, conflicts_with_all = ["since", "increment"])]
+        /// Export the catalogue as a SQLite file as well
+        #[arg(long)]
         sqlite: bool,
         /// Export the charts of the catalogue as a Parquet file as well
-        #[arg(long, conflicts_with_all = ["since", "increment"])]
+        #[arg(long)]
         parquet: bool,
-        /// Export what has changed after this sequence of the change feed, with the ROX files of changed charts
-        #[arg(long, value_name = "SEQUENCE")]
-        since: Option<u64>,
-        /// Export what has changed since the newest export or increment in the folder. Without changes none is
-        /// written
-        #[arg(long, conflicts_with = "since")]
-        increment: bool,
         /// Sign the manifest with the secret key in this file, which `minisign -G -W` has written
         #[arg(
             long,

@@ -41,7 +41,7 @@ use chart_index_telemetry::{Telemetry, shutdown_signal};
 use tokio::runtime::Runtime;
 
 use crate::cli::{Cli, Command, ObjectsCommand, RemovalsCommand};
-use crate::export::{Content, ExportOptions};
+use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
 use crate::metrics_listener::Readiness;
 use crate::mirror::MirrorOptions;
@@ -150,13 +150,8 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox, sqlite, parquet, since, increment, sign_key } => {
-            let content = match since {
-                Some(sequence) => Content::Since(sequence),
-                None if increment => Content::Increment,
-                None => Content::Complete { rox, sqlite, parquet },
-            };
-            let (store, options) = (store()?, ExportOptions { directory, content, sign_key });
+        Command::Export { directory, rox, sqlite, parquet, sign_key } => {
+            let (store, options) = (store()?, ExportOptions { directory, rox, sqlite, parquet, sign_key });
             return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED, None).await;
         }
         Command::Import { export, verify_keys } => {

@@ -1,24 +1,17 @@
-//! The catalogue files of an export: `sqlite3` and `DuckDB` read them, and zstd applies patches, as
-//! docs/formats/catalogue.md shows.
+//! The catalogue files of an export: `sqlite3` and `DuckDB` read them, as docs/formats/catalogue.md shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chart_index_tests::{
-    ChartSpec, Library, Service, ServiceOptions, TestDatabase, generate_catalogue, indexer, workspace_root,
-};
+use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, workspace_root};
 use serde_json::{Value, json};
 
 use super::snippets::succeeded;
 use super::{read, sample_database};
 
-const FILES: [&str; 2] = ["catalogue.sqlite", "hashes.sqlite"];
+const SQLITE: &str = "catalogue.sqlite";
 const PARQUET: &str = "catalogue.parquet";
-/// The size of a patch of a week that clients are promised, in percent of the file.
-const MAX_PATCH_PERCENT: u64 = 5;
-/// The size of the hashes that clients are promised, in bytes a chart.
-const MAX_HASH_BYTES: u64 = 25;
 
 /// Exports a database, and returns the path of the export.
 fn export(database: &TestDatabase, directory: &Path) -> PathBuf {
@@ -52,10 +45,6 @@ fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     parts.into_iter().filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
 }
 
-fn size(path: PathBuf) -> u64 {
-    fs::metadata(path).expect("a file").len()
-}
-
 #[tokio::test]
 async fn queries_of_the_document_run() {
     let database = sample_database().await;
@@ -67,7 +56,7 @@ async fn queries_of_the_document_run() {
     let client = service.client();
     let manifest = client.get("/api/exports/latest").await.header("location").to_owned();
     let folder = tempfile::tempdir().expect("a folder");
-    for file in ["catalogue.sqlite.zst", "hashes.sqlite.zst", PARQUET] {
+    for file in ["catalogue.sqlite.zst", PARQUET] {
         let path = manifest.replace("manifest.json", file);
         fs::write(folder.path().join(file), client.get(&path).await.body).expect("a file");
     }
@@ -75,7 +64,7 @@ async fn queries_of_the_document_run() {
     run_shell(folder.path(), blocks(&document, "sh")[0]);
     let queries = blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
     let (queries, outputs) = (queries.collect::<Vec<_>>(), blocks(&document, "text"));
-    assert_eq!((queries.len(), outputs.len()), (5, 5));
+    assert_eq!((queries.len(), outputs.len()), (4, 4));
     for (query, expected) in queries.into_iter().zip(outputs) {
         let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
         let output = match file {
@@ -132,13 +121,12 @@ async fn catalogue_has_what_the_chartsets_of_the_export_have() {
     indexer(database.url(), &["remove", "chart", &removed]).succeeded();
     let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
     let [first, second] = [0, 1].map(|index| export(&database, folders[index].path()));
-    for file in FILES {
-        let [one, other] = [&first, &second].map(|export| fs::read(export.join(format!("{file}.zst"))));
-        assert!(one.expect("a file") == other.expect("a file"), "{file} depends on the snapshot only");
-        run_shell(&first, &format!("zstd -q -d {file}.zst"));
-        assert_eq!(sqlite(&first.join(file), "PRAGMA integrity_check; PRAGMA user_version"), "ok\n1\n");
-    }
-    let printed = sqlite(&first.join("catalogue.sqlite"), CHARTS);
+    let [one, other] = [&first, &second].map(|export| fs::read(export.join("catalogue.sqlite.zst")));
+    assert!(one.expect("a file") == other.expect("a file"), "the file depends on the snapshot only");
+    run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
+    let file = first.join(SQLITE);
+    assert_eq!(sqlite(&file, "PRAGMA integrity_check; PRAGMA user_version"), "ok\n1\n");
+    let printed = sqlite(&file, CHARTS);
     let mut charts: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     for chart in &mut charts {
@@ -150,9 +138,6 @@ async fn catalogue_has_what_the_chartsets_of_the_export_have() {
     let expected = expected_charts(&first);
     assert!(expected.len() > 20 && expected.iter().any(|chart| chart["declaredRef"].is_string()));
     assert_eq!(charts, expected);
-    let unique = "SELECT count(DISTINCT hash) FROM charts";
-    let [catalogue, hashes] = FILES.map(|file| sqlite(&first.join(file), unique));
-    assert_eq!(hashes, catalogue);
 }
 
 /// Metadata of the file as JSON Lines.
@@ -167,7 +152,7 @@ async fn parquet_file_has_the_columns_and_rows_of_sqlite() {
     assert!(one == other, "the file depends on the snapshot only");
     assert_eq!(duckdb(&first, "-list", SCHEMA_VERSION), "1\n");
     run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
-    let sqlite = |statement: &str| sqlite(&first.join("catalogue.sqlite"), statement);
+    let sqlite = |statement: &str| sqlite(&first.join(SQLITE), statement);
 
     let columns = duckdb(&first, "-list", "SELECT column_name FROM (DESCRIBE FROM 'catalogue.parquet')");
     let expected = sqlite(
@@ -195,74 +180,4 @@ async fn parquet_file_has_the_columns_and_rows_of_sqlite() {
     let rows: Value = serde_json::from_str(&rows).expect("JSON");
     assert!(rows.as_array().is_some_and(|rows| rows.len() > 20));
     assert_eq!(rows, expected);
-}
-
-/// Changes 0.5 % of the chartsets of a generated catalogue: the metadata of half of them, a chart of the
-/// others.
-const CHANGES: &str = "
-CREATE TEMP TABLE changed AS SELECT id, row_number() OVER (ORDER BY md5(id)) AS place FROM chartsets WHERE shown;
-DELETE FROM changed WHERE place > (SELECT count(*) FROM changed) / 200;
-UPDATE chartsets SET updated_at_ms = updated_at_ms + 604800000 WHERE id IN (SELECT id FROM changed);
-UPDATE chartset_charts SET difficulty = difficulty || ' (2)', tags = tags || '{new}'
-WHERE chartset_id IN (SELECT id FROM changed WHERE place % 2 = 0);
-CREATE TEMP TABLE replaced AS
-SELECT DISTINCT ON (chartset_id) chartset_id, chart_hash AS hash FROM chartset_charts
-WHERE chartset_id IN (SELECT id FROM changed WHERE place % 2 = 1) ORDER BY chartset_id, chart_hash;
-INSERT INTO charts
-SELECT (jsonb_populate_record(chart, jsonb_build_object('hash', '\\x' || encode(sha256(chart.hash), 'hex')))).*
-FROM charts AS chart WHERE hash IN (SELECT hash FROM replaced);
-UPDATE chartset_charts AS member SET chart_hash = sha256(hash) FROM replaced
-WHERE member.chartset_id = replaced.chartset_id AND member.chart_hash = hash;
-";
-
-#[tokio::test]
-async fn files_and_patches_have_the_promised_sizes() {
-    let (database, exports) = (TestDatabase::create().await, tempfile::tempdir().expect("a folder"));
-    indexer(database.url(), &["migrate"]).succeeded();
-    let generate = |seed: &str, chartsets: &str, charts: &str| {
-        let size = ["--chartsets", chartsets, "--charts", charts];
-        let arguments = [&["--add", "--seed", seed, "--rox-files", "tiny"], &size[..]].concat();
-        generate_catalogue(database.url(), &arguments).succeeded();
-    };
-    generate("1", "6000", "20000");
-    let before = export(&database, exports.path());
-    let hashes = size(before.join("hashes.sqlite.zst"));
-    assert!(hashes <= 20_000 * MAX_HASH_BYTES, "{hashes} bytes");
-    generate("2", "30", "100");
-    database.psql(CHANGES);
-    let after = export(&database, exports.path());
-    for file in FILES {
-        let patch = size(after.join(format!("{file}.patch.zst")));
-        let whole = size(after.join(format!("{file}.zst")));
-        assert!(patch * 100 <= whole * MAX_PATCH_PERCENT, "{file}: {patch} of {whole} bytes");
-    }
-}
-
-#[tokio::test]
-async fn zstd_applies_a_patch() {
-    let (database, exports) = (sample_database().await, tempfile::tempdir().expect("a folder"));
-    let before = export(&database, exports.path());
-    let library = Library::new();
-    library.osu("alpha/999999 new/a.osu", ChartSpec::numbered(999));
-    indexer(database.url(), &["ingest", &library.argument()]).succeeded();
-    let after = export(&database, exports.path());
-    let manifest: Value =
-        serde_json::from_slice(&fs::read(after.join("manifest.json")).expect("a file")).expect("JSON");
-    assert_eq!(manifest["patchesFrom"], before.file_name().and_then(|name| name.to_str()).expect("UTF-8"));
-    let folder = tempfile::tempdir().expect("a folder");
-    for file in FILES {
-        let copied = [(&before, format!("{file}.zst")), (&after, format!("{file}.patch.zst"))];
-        for (export, name) in copied {
-            fs::copy(export.join(&name), folder.path().join(name)).expect("a file");
-        }
-    }
-    let document = read("docs/formats/catalogue.md");
-    for command in blocks(&document, "sh") {
-        run_shell(folder.path(), command);
-    }
-    for file in FILES {
-        let whole = fs::read(after.join(format!("{file}.zst"))).expect("a file");
-        let patched = fs::read(folder.path().join(file)).expect("a file");
-        assert!(patched == zstd::decode_all(&whole[..]).expect("zstd"), "{file}");
-    }
 }

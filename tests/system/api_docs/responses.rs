@@ -64,7 +64,7 @@ fn known_requests(filter: &str) -> Vec<Requests> {
             missing: Some(target("20010101T000000Z-1")),
         }
     };
-    let (latest, increments) = ("/api/exports/latest", "/api/exports/increments");
+    let latest = "/api/exports/latest";
     let changes = Requests {
         path: "/api/changes",
         success: "/api/changes?limit=1000".to_owned(),
@@ -84,19 +84,11 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         of_set("/api/chartsets/{id}", "/api/chartsets"),
         of_set("/go/chartset/{id}", "/go/chartset"),
         Requests { path: latest, success: latest.to_owned(), bad: latest.to_owned(), missing: None },
-        of_filter(increments, increments),
-        Requests {
-            success: format!("/api/exports/{INCREMENT}/changes.ndjson.zst"),
-            ..of_export("/api/exports/{name}/changes.ndjson.zst")
-        },
         of_export("/api/exports/{name}/manifest.json"),
         of_export("/api/exports/{name}/manifest.json.minisig"),
         of_export("/api/exports/{name}/chartsets.ndjson.zst"),
         of_export("/api/exports/{name}/rox.tar"),
         of_export("/api/exports/{name}/catalogue.sqlite.zst"),
-        of_export("/api/exports/{name}/catalogue.sqlite.patch.zst"),
-        of_export("/api/exports/{name}/hashes.sqlite.zst"),
-        of_export("/api/exports/{name}/hashes.sqlite.patch.zst"),
         of_export("/api/exports/{name}/catalogue.parquet"),
         changes,
         Requests {
@@ -114,30 +106,17 @@ const VARIANT: &str = "8a665c6e346d5a595e966275751b720f4c8d61d0fdcf43f9c7a77c509
 /// The name that the export of the samples gets here.
 const EXPORT: &str = "20261122T182049Z-1";
 
-/// The name of the one before it, of which it has patches.
-const EARLIER: &str = "20261115T182049Z-1";
-
-/// The name of its increment.
-const INCREMENT: &str = "20261123T182049Z-0-1";
-
-/// Exports an index under these names, and returns the folder.
+/// Exports an index under this name, and returns the folder.
 fn exports(database: &TestDatabase) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().to_str().expect("UTF-8");
-    let export =
-        || indexer(database.url(), &["export", directory, "--rox", "--sqlite", "--parquet"]).succeeded();
-    let printed = export();
-    let earlier = printed.split_once(": ").expect("the path").0;
-    std::fs::rename(earlier, folder.path().join(EARLIER)).expect("the export is renamed");
-    let printed = export();
+    let arguments = ["export", directory, "--rox", "--sqlite", "--parquet"];
+    let printed = indexer(database.url(), &arguments).succeeded();
     let written = printed.split_once(": ").expect("the path").0;
     // The service does not verify it.
     std::fs::write(std::path::Path::new(written).join("manifest.json.minisig"), "a signature\n")
         .expect("a file");
     std::fs::rename(written, folder.path().join(EXPORT)).expect("the export is renamed");
-    let printed = indexer(database.url(), &["export", directory, "--since", "0"]).succeeded();
-    let written = printed.split_once(": ").expect("the path").0;
-    std::fs::rename(written, folder.path().join(INCREMENT)).expect("the increment is renamed");
     folder
 }
 
@@ -230,17 +209,9 @@ async fn responses_of_every_status_are_as_described() {
         checked.get(&refused, path, success, &[]).await;
         checked.get(&without_database.client(), path, success, &[]).await;
     }
-    for (name, file) in [
-        (EXPORT, "chartsets.ndjson.zst"),
-        (EXPORT, "rox.tar"),
-        (EXPORT, "catalogue.sqlite.zst"),
-        (EXPORT, "catalogue.sqlite.patch.zst"),
-        (EXPORT, "hashes.sqlite.zst"),
-        (EXPORT, "hashes.sqlite.patch.zst"),
-        (EXPORT, "catalogue.parquet"),
-        (INCREMENT, "changes.ndjson.zst"),
-    ] {
-        let (path, target) = (format!("/api/exports/{{name}}/{file}"), format!("/api/exports/{name}/{file}"));
+    for file in ["chartsets.ndjson.zst", "rox.tar", "catalogue.sqlite.zst", "catalogue.parquet"] {
+        let path = format!("/api/exports/{{name}}/{file}");
+        let target = path.replace("{name}", EXPORT);
         for range in ["bytes=0-9", "bytes=999999999-"] {
             let response = client.get_with(&target, &[("range", range)]).await;
             let operation = format!("GET {path}");
@@ -249,9 +220,8 @@ async fn responses_of_every_status_are_as_described() {
         }
     }
     let without_exports = start(database.url(), &[]);
-    for path in ["/api/exports/latest", "/api/exports/increments"] {
-        checked.get(&without_exports.client(), path, path, &[]).await;
-    }
+    let latest = "/api/exports/latest";
+    checked.get(&without_exports.client(), latest, latest, &[]).await;
     // Its database has no hash filter.
     let empty = TestDatabase::create().await;
     indexer(empty.url(), &["migrate"]).succeeded();
@@ -264,10 +234,7 @@ async fn responses_of_every_status_are_as_described() {
     checked.batch(&without_database.client(), BATCH_PATH, &[JSON], &batch).await;
     // A service that has cached nothing, over a schema that it does not know.
     let broken = start(database.url(), &served);
-    for export in [EXPORT, INCREMENT] {
-        let file = exports.path().join(export).join("manifest.json");
-        std::fs::write(file, "{").expect("the manifest is written");
-    }
+    std::fs::write(&file, "{").expect("the manifest is written");
     database.psql("ALTER TABLE charts RENAME TO charts_of_another_version");
     database.psql("ALTER TABLE hash_filters RENAME TO hash_filters_of_another_version");
     database.psql("ALTER TABLE change_feed RENAME TO change_feed_of_another_version");

@@ -46,22 +46,16 @@ struct MalformedManifest {
 }
 
 impl ExportsSettings {
-    /// Finds the newest complete export, and returns its name.
+    /// Finds the newest export, and returns its name.
     pub(crate) async fn find_newest(&self) -> Result<ExportName, ApiError> {
-        let names = self.names().await?;
-        names.into_iter().filter(|name| name.since().is_none()).max().ok_or(NOT_FOUND)
-    }
-
-    /// Returns the names of all exports, increments included.
-    pub(crate) async fn names(&self) -> Result<Vec<ExportName>, ApiError> {
         let folder = self.exports_dir.as_ref().ok_or(NOT_FOUND)?;
         let mut entries = fs::read_dir(folder).await.map_err(read_error)?;
-        let mut names = Vec::new();
+        let mut newest = None;
         while let Some(entry) = entries.next_entry().await.map_err(read_error)? {
             // An export that is being written has another name.
-            names.extend(entry.file_name().to_str().and_then(|name| name.parse::<ExportName>().ok()));
+            newest = newest.max(entry.file_name().to_str().and_then(|name| name.parse().ok()));
         }
-        Ok(names)
+        newest.ok_or(NOT_FOUND)
     }
 
     /// Reads the manifest of an export.

@@ -18,10 +18,8 @@ use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use super::export_files::{NOT_FOUND, StoredManifest};
-use super::increments::IncrementsBody;
 use super::openapi::{
-    ExportNameParam, FileResponses, IncrementsResponses, LatestResponses, ManifestResponses, Ranged,
-    SignatureResponses,
+    ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged, SignatureResponses,
 };
 use super::range::{RangeRequest, Selected};
 use crate::BulkState;
@@ -44,31 +42,6 @@ pub(crate) async fn latest(State(state): State<Arc<BulkState>>) -> Result<Respon
     served_manifest(&state, &name).await?;
     let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, [(LOCATION, location)]).into_response())
-}
-
-/// `GET /api/exports/increments`.
-#[utoipa::path(
-    get,
-    path = "/api/exports/increments",
-    operation_id = "listIncrements",
-    tag = "Bulk",
-    params(Conditional),
-    responses(IncrementsResponses),
-    extensions(("x-extension" = json!(true)))
-)]
-pub(crate) async fn increments(
-    State(state): State<Arc<BulkState>>,
-    headers: RequestHeaders,
-) -> Result<Response, ApiError> {
-    let names = state.exports.names().await?;
-    let mut served = Vec::new();
-    for name in names {
-        if served_manifest(&state, &name).await.is_ok() {
-            served.push(name);
-        }
-    }
-    let body = IncrementsBody::new(served.into_iter());
-    Ok(TextBody::json(&body)?.into_response(&headers, CachePolicy::LatestRedirect, MediaType::Json))
 }
 
 /// `GET /api/exports/{name}/manifest.json`.
@@ -137,22 +110,8 @@ macro_rules! file_handler {
 }
 
 file_handler!(chartsets, Chartsets, "/api/exports/{name}/chartsets.ndjson.zst", "getExportedChartsets");
-file_handler!(changes, Changes, "/api/exports/{name}/changes.ndjson.zst", "getExportedChanges");
 file_handler!(rox_files, Rox, "/api/exports/{name}/rox.tar", "getExportedRoxFiles");
 file_handler!(catalogue, Catalogue, "/api/exports/{name}/catalogue.sqlite.zst", "getExportedCatalogue");
-file_handler!(
-    catalogue_patch,
-    CataloguePatch,
-    "/api/exports/{name}/catalogue.sqlite.patch.zst",
-    "getExportedCataloguePatch"
-);
-file_handler!(hashes, Hashes, "/api/exports/{name}/hashes.sqlite.zst", "getExportedHashes");
-file_handler!(
-    hashes_patch,
-    HashesPatch,
-    "/api/exports/{name}/hashes.sqlite.patch.zst",
-    "getExportedHashesPatch"
-);
 file_handler!(parquet, Parquet, "/api/exports/{name}/catalogue.parquet", "getExportedParquet");
 
 fn parse(name: &str) -> Result<ExportName, ApiError> {

@@ -4,7 +4,6 @@
 
 mod export_files;
 pub(crate) mod handlers;
-pub(crate) mod increments;
 pub(crate) mod openapi;
 mod range;
 

@@ -13,8 +13,6 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
-use super::increments::IncrementsBody;
-
 pub(crate) struct ExportNameParam;
 
 impl IntoParams for ExportNameParam {
@@ -52,15 +50,6 @@ impl IntoResponses for LatestResponses {
         let found = found.header("Location", header("The path of the manifest").build());
         let found = by_status([(StatusCode::FOUND, found)]);
         found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
-    }
-}
-
-pub(crate) struct IncrementsResponses;
-
-impl IntoResponses for IncrementsResponses {
-    fn responses() -> Responses {
-        let ok = json::<IncrementsBody>("The increments that are served", CachePolicy::LatestRedirect);
-        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
     }
 }
 

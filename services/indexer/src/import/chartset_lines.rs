@@ -71,7 +71,7 @@ pub(super) fn read_chartsets(
 }
 
 /// Decompresses a file of an export.
-pub(super) fn decompress(file: impl Read) -> Result<impl BufRead> {
+fn decompress(file: impl Read) -> Result<impl BufRead> {
     let mut decoder = zstd::Decoder::new(file)?;
     // An export has no larger window, for which the decoder would take up to 128 MiB.
     decoder.window_log_max(MAX_WINDOW_LOG)?;
@@ -79,7 +79,7 @@ pub(super) fn decompress(file: impl Read) -> Result<impl BufRead> {
 }
 
 /// Reads the next line, if there is one.
-pub(super) fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool> {
+fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool> {
     line.clear();
     let limit = MAX_LINE_BYTES as u64 + 1;
     let length = lines.take(limit).read_until(b'\n', line).context("cannot be read")?;

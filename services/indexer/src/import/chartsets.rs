@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use anyhow::{Context, Result, anyhow, bail};
-use chart_index_domain::{ChartsetId, Entity, ExportFile, NoteHash};
+use anyhow::{Context, Result, anyhow};
+use chart_index_domain::{ChartsetId, ExportFile, NoteHash};
 use chart_index_store::{ImportOutcome, Precedence};
 use futures_util::TryStreamExt;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::changes::{Removed, read_changes};
 use super::chartset_lines::{CheckedChartset, read_chartsets};
 use super::compare::check_chart;
 use super::export_files::Export;
@@ -22,10 +21,6 @@ const BATCH_CHARTS: usize = 500;
 /// So is the size of its lines in bytes. Two more batches are in memory than are in flight: one that is read,
 /// and one that waits.
 const BATCH_BYTES: usize = 1024 * 1024;
-/// The number of chartsets of an increment that are stored together.
-const BATCH_CHARTSETS: usize = 128;
-/// The number of entries that are deleted in a transaction, which other writers wait for.
-pub(crate) const DELETED_TOGETHER: usize = 200;
 
 impl Import<'_> {
     /// Stores the chartsets that are not stored yet, or were changed before. Those that were erased are counted
@@ -47,54 +42,7 @@ impl Import<'_> {
     }
 }
 
-impl Import<'_> {
-    /// Applies the changes of an increment: stores the chartsets, and deletes what was removed.
-    pub(super) async fn import_changes(&mut self, export: &Export) -> Result<()> {
-        let (sender, mut pages) = mpsc::channel(1);
-        let export = export.clone();
-        let reader = spawn_blocking(move || {
-            let (file, manifest) = (export.open(ExportFile::Changes)?, export.manifest());
-            read_changes(file, manifest, manifest.since.unwrap_or_default(), |page| {
-                sender.blocking_send(page).is_ok()
-            })
-        });
-        while let Some(page) = pages.recv().await {
-            if let Some((name, reason)) = page.refused.first() {
-                bail!("{name}: {reason}");
-            }
-            let mut chartsets = page.chartsets.into_iter().map(|chartset| chartset.checked).peekable();
-            while chartsets.peek().is_some() {
-                let batch: Vec<_> = chartsets.by_ref().take(BATCH_CHARTSETS).collect();
-                let (count, outcomes) = self.target.import_chartsets(batch, &self.other_files).await?;
-                self.counts.removed += count - outcomes.len() as u64;
-                for outcome in outcomes {
-                    self.counts.add(outcome);
-                }
-                self.progress.advance_by(count);
-            }
-            self.target.delete(&page.removed).await?;
-            self.counts.deleted += page.removed.len() as u64;
-        }
-        reader.await?
-    }
-}
-
 impl Target<'_> {
-    /// Deletes chartsets, and the charts that an operator has removed there. Other charts are unknown there
-    /// since no chartset contains them, and here then as well, unless one that is not in the increment does.
-    async fn delete(&self, removed: &[Removed]) -> Result<()> {
-        for by_operator in [false, true] {
-            let entities = removed.iter().filter(|removed| removed.by_operator == by_operator);
-            let entities = entities.map(|removed| removed.entity);
-            let entities: Vec<Entity> =
-                entities.filter(|entity| by_operator || matches!(entity, Entity::Chartset(_))).collect();
-            for batch in entities.chunks(DELETED_TOGETHER) {
-                retry_store_call(&self.stop, || self.store.delete(batch, by_operator)).await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the number of chartsets, and the outcomes of those that were not erased.
     async fn import_chartsets(
         &self,

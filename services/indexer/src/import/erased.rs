@@ -6,7 +6,6 @@ use anyhow::Result;
 use chart_index_domain::{ChartsetId, Entity, ExportFile, NoteHash};
 use chart_index_store::Removal;
 
-use super::changes::read_changes;
 use super::chartset_lines::{CheckedChartset, read_chartsets};
 use super::export_files::Export;
 use crate::clock::now_ms;
@@ -56,16 +55,9 @@ impl Erased {
                 chartset.draft.charts.iter().for_each(|chart| read(chart.hash));
             }
         };
-        let manifest = export.manifest();
-        let Some(since) = manifest.since else {
-            let file = export.open(ExportFile::Chartsets)?;
-            return read_chartsets(file, manifest.chartsets, now_ms(), |checked, _| {
-                read_charts_of(&checked);
-                true
-            });
-        };
-        read_changes(export.open(ExportFile::Changes)?, manifest, since, |page| {
-            page.chartsets.iter().for_each(|chartset| read_charts_of(&chartset.checked));
+        let file = export.open(ExportFile::Chartsets)?;
+        read_chartsets(file, export.manifest().chartsets, now_ms(), |checked, _| {
+            read_charts_of(&checked);
             true
         })
     }

@@ -13,7 +13,7 @@ use crate::signature::{MAX_SIGNATURE_BYTES, VerifyKeys};
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
 /// The files that an import reads. Others are neither downloaded nor verified.
-const IMPORTED: [ExportFile; 3] = [ExportFile::Chartsets, ExportFile::Changes, ExportFile::Rox];
+const IMPORTED: [ExportFile; 2] = [ExportFile::Chartsets, ExportFile::Rox];
 
 /// A folder with an export that can be imported.
 #[derive(Debug, Clone)]
@@ -89,11 +89,7 @@ pub(crate) fn parse_manifest(manifest: &[u8]) -> Result<ExportManifest> {
         files.retain(|file| IMPORTED.iter().any(|imported| file["name"] == imported.name()));
     }
     let manifest: ExportManifest = serde_json::from_value(manifest)?;
-    if manifest.since.is_some() {
-        ensure!(manifest.file(ExportFile::Changes).is_some(), "the increment has no changes");
-    } else {
-        ensure!(manifest.file(ExportFile::Chartsets).is_some(), "the export has no chartsets");
-    }
+    ensure!(manifest.file(ExportFile::Chartsets).is_some(), "the export has no chartsets");
     ensure!(
         manifest.file(ExportFile::Rox).is_some(),
         "the export has no ROX files: an import needs one of `chart-indexer export --rox`"

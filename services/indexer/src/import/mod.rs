@@ -5,7 +5,6 @@
 //! and note hashes are computed from the ROX files, as an ingest does. What is stored already is passed over,
 //! so an import that was interrupted continues when it is run again.
 
-mod changes;
 mod chartset_lines;
 mod chartsets;
 mod compare;
@@ -26,9 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::changes::{ChangedChart, ChangedChartset, Page, Removed, read_changes};
 pub(crate) use self::chartset_lines::CheckedChartset;
-pub(crate) use self::chartsets::DELETED_TOGETHER;
 pub(crate) use self::compare::check_chart;
 pub(crate) use self::erased::Erased;
 pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
@@ -76,17 +73,6 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
     Ok(())
 }
 
-/// Stores the charts of an increment, which become known when the changes are applied.
-///
-/// # Errors
-/// A ROX file is not valid, or the store failed.
-pub(crate) async fn import_charts(store: &Store, increment: &Export) -> Result<()> {
-    let mut import = Import::new(store, increment, Precedence::Imported).await?;
-    let result = import.import_rox_files(increment).await;
-    import.progress.finish();
-    result
-}
-
 /// The number of batches that are processed at once, so that the cores of the machine and of PostgreSQL are
 /// busy.
 const BATCHES_IN_FLIGHT: usize = 3;
@@ -129,10 +115,7 @@ impl<'a> Import<'a> {
 
     async fn run(&mut self, export: &Export) -> Result<()> {
         self.import_rox_files(export).await?;
-        match export.manifest().since {
-            None => self.import_chartsets(export).await,
-            Some(_) => self.import_changes(export).await,
-        }
+        self.import_chartsets(export).await
     }
 }
 
@@ -157,7 +140,6 @@ struct Counts {
     updated: u64,
     newer: u64,
     removed: u64,
-    deleted: u64,
 }
 
 impl Counts {
@@ -176,12 +158,11 @@ impl Counts {
     }
 
     fn summary(&self) -> String {
-        let Self { added, unchanged, updated, newer, removed, deleted } = self;
+        let Self { added, unchanged, updated, newer, removed } = self;
         let stored =
             format!("{} added, {unchanged} unchanged, {updated} updated", plural(*added, "chartset"));
         let newer = (*newer > 0).then(|| format!("{newer} changed later here, not replaced"));
         let removed = (*removed > 0).then(|| format!("{removed} removed here, not shown"));
-        let deleted = (*deleted > 0).then(|| format!("{} applied", plural(*deleted, "removal")));
-        [Some(stored), newer, removed, deleted].into_iter().flatten().collect::<Vec<_>>().join("; ")
+        [Some(stored), newer, removed].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }

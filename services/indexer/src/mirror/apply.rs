@@ -10,12 +10,15 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::{Instant, sleep};
 
 use super::charts::{RETRY_PAUSE, Refusal};
+use super::page::{ChangedChartset, Page, Removed};
 use super::{Mirror, PAGE_CHANGES};
 use crate::clock::now_ms;
-use crate::import::{ChangedChartset, CheckedChartset, DELETED_TOGETHER, Erased, Page, Removed, check_chart};
+use crate::import::{CheckedChartset, Erased, check_chart};
 
 /// The number of chartsets that are checked together.
 const BATCH_CHARTSETS: usize = 128;
+/// The number of entries that are deleted in a transaction, which other writers wait for.
+const DELETED_TOGETHER: usize = 200;
 /// The number of chartsets that are stored at once, as in an ingest.
 const WRITERS: usize = 4;
 

@@ -31,7 +31,7 @@ impl Mirror<'_> {
     }
 
     /// Downloads the files of an export.
-    pub(super) async fn download_all(
+    async fn download_all(
         &self,
         downloads: &Downloads,
         name: &ExportName,
@@ -54,7 +54,7 @@ impl Mirror<'_> {
     }
 
     /// The manifest of an export, with a signature by one of the keys if there are any.
-    pub(super) async fn signed_manifest(&self, name: &ExportName) -> Result<Vec<u8>> {
+    async fn signed_manifest(&self, name: &ExportName) -> Result<Vec<u8>> {
         let json = self.upstream.manifest(name).await?;
         let keys = &self.options.verify_keys;
         if !keys.is_empty() {
@@ -72,7 +72,6 @@ impl Mirror<'_> {
             return Ok(None);
         };
         let json = self.signed_manifest(&name).await?;
-        ensure!(name.since().is_none(), "the newest export is an increment");
         let manifest = match parse_manifest(&json) {
             Ok(manifest) => manifest,
             Err(error) => {

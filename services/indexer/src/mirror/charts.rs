@@ -11,9 +11,10 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::spawn_blocking;
 
 use super::Mirror;
+use super::page::ChangedChart;
 use super::upstream::RoxResponse;
 use crate::clock::now_ms;
-use crate::import::{ChangedChart, draft_of_rox};
+use crate::import::draft_of_rox;
 use crate::report::error_chain;
 
 /// The number of files that are fetched at once.

@@ -9,7 +9,7 @@ mod apply;
 mod bootstrap;
 mod charts;
 mod downloads;
-mod increments;
+mod page;
 mod upstream;
 
 use std::io::Write;
@@ -64,8 +64,6 @@ struct Mirror<'a> {
     /// The changes since the last end of the feed.
     applied: u64,
     refused: u64,
-    /// Whether increments may lead further than the pages of the feed.
-    try_increments: bool,
 }
 
 /// Follows the other index, for as long as the process runs or up to the end of the feed.
@@ -84,7 +82,6 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
         pauses: Pauses::new(NODE_RESTART),
         applied: 0,
         refused: 0,
-        try_increments: true,
     };
     loop {
         let result = mirror.follow_with_lock().await;
@@ -162,9 +159,6 @@ impl Mirror<'_> {
                 self.store.restart_mirror().await?;
                 continue;
             };
-            if page.has_more && self.try_increments && self.apply_increment(after, &state).await? {
-                continue;
-            }
             self.metrics.record_page(page.oldest_ms);
             let (has_more, next) = (page.has_more, page.next);
             let is_early = next == after && requested.elapsed() < wait / 2;
@@ -195,7 +189,6 @@ impl Mirror<'_> {
             self.delete_unconfirmed().await?;
             self.store.complete_mirror().await?;
         }
-        self.try_increments = true;
         self.metrics.record_end();
         let (applied, refused) = (std::mem::take(&mut self.applied), std::mem::take(&mut self.refused));
         if applied > 0 || refused > 0 {

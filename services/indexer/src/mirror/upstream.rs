@@ -8,9 +8,9 @@ use chart_index_chartfile::MAX_FILE_BYTES;
 use chart_index_domain::{ExportFile, ExportManifest, ExportName, NoteHash};
 use reqwest::header::{CACHE_CONTROL, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
-use serde::Deserialize;
 
-use crate::import::{MAX_MANIFEST_BYTES, Page};
+use super::page::Page;
+use crate::import::MAX_MANIFEST_BYTES;
 use crate::instance::{Instance, failure, read_body};
 use crate::signature::MAX_SIGNATURE_BYTES;
 
@@ -19,8 +19,6 @@ use crate::signature::MAX_SIGNATURE_BYTES;
 const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
 #[expect(clippy::cast_possible_truncation, reason = "16 MiB")]
 const MAX_ROX_BYTES: usize = MAX_FILE_BYTES as usize;
-/// The longest list of increments: 10,000 of them.
-const MAX_INCREMENTS_BYTES: usize = 1024 * 1024;
 /// A longer pause is an error.
 const MAX_PAUSE: Duration = Duration::from_hours(24);
 
@@ -121,36 +119,6 @@ impl Upstream {
             match response.status() {
                 StatusCode::NOT_FOUND => Ok(None),
                 StatusCode::FOUND => export_in_location(&response).map(Some).context("no export in Location"),
-                _ => Err(failure(response).await),
-            }
-        };
-        read.await.with_context(|| format!("cannot read {}", self.0.url(PATH)))
-    }
-
-    /// The names of the increments, if there are any.
-    ///
-    /// # Errors
-    /// The instance is unreachable, or its response is no list of increments.
-    pub(super) async fn increments(&self) -> Result<Vec<ExportName>> {
-        #[derive(Deserialize)]
-        struct Body {
-            items: Vec<Increment>,
-        }
-        #[derive(Deserialize)]
-        struct Increment {
-            name: String,
-        }
-        const PATH: &str = "/api/exports/increments";
-        let read = async {
-            let response = self.0.send(self.0.request(Method::GET, PATH)).await?;
-            match response.status() {
-                // Also of an instance that offers none.
-                StatusCode::NOT_FOUND => Ok(Vec::new()),
-                StatusCode::OK => {
-                    let body = read_body(response, MAX_INCREMENTS_BYTES).await?.context("it is too long")?;
-                    let body: Body = serde_json::from_slice(&body)?;
-                    Ok(body.items.iter().filter_map(|increment| increment.name.parse().ok()).collect())
-                }
                 _ => Err(failure(response).await),
             }
         };

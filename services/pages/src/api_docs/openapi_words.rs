@@ -11,7 +11,7 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section, anchor};
 
 /// The sections whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 28] = [
+const FIELDS: [(&str, &[&str]); 26] = [
     ("ChartLookup", &["Chart lookup", "Variants"]),
     ("Chart", &["Chart"]),
     ("Rating", &["Chart rating"]),
@@ -37,8 +37,6 @@ const FIELDS: [(&str, &[&str]); 28] = [
     ("ChartRecord", &["Chart", "Chartset record"]),
     ("ExportManifest", &["Manifest"]),
     ("ExportedFile", &["Manifest"]),
-    ("Increments", &["Increments"]),
-    ("Increment", &["Increments"]),
     ("Problem", &["Errors"]),
 ];
 

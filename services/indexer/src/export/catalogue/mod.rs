@@ -1,15 +1,14 @@
-//! The files of an export for SQLite and of Parquet (docs/formats/catalogue.md).
+//! The file of an export for SQLite, and that of Parquet (docs/formats/catalogue.md).
 
 mod parquet_file;
-mod patch;
 mod sqlite_file;
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use chart_index_domain::{
-    ChartRecord, Chartset, ChartsetId, ChartsetRecord, ExportFile, ExportedFile, Keywords, NoteHash,
-    Patterns, PublicSource,
+    ChartRecord, Chartset, ChartsetId, ChartsetRecord, ExportFile, ExportedFile, Keywords, Patterns,
+    PublicSource,
 };
 use rusqlite::types::Value;
 
@@ -19,29 +18,21 @@ use self::sqlite_file::SqliteFile;
 /// Fills the index of words from the table of chartsets, and merges its parts into one.
 const FILL_WORDS: &str = "INSERT INTO chartset_words (chartset_words) VALUES ('rebuild');
                           INSERT INTO chartset_words (chartset_words) VALUES ('optimize')";
-/// Sorts the hashes on disk.
-const FILL_HASHES: &str = "INSERT INTO charts SELECT hash, min(preference) & 0xffffffff
-                           FROM occurrences GROUP BY hash ORDER BY hash";
-/// Added to the preference of a chartset without a source.
-const WITHOUT_SOURCE: i64 = 1 << 32;
 
 /// The files while they are written.
 pub(super) struct CatalogueFiles {
-    sqlite: Option<SqliteFiles>,
+    sqlite: Option<SqliteFile>,
     parquet: Option<ParquetFile>,
     /// The number of the last chartset.
     last_number: i64,
 }
 
-struct SqliteFiles {
-    catalogue: SqliteFile,
-    hashes: SqliteFile,
-}
-
 impl CatalogueFiles {
     pub(super) fn create(folder: &Path, sqlite: bool, parquet: bool) -> Result<Self> {
         Ok(Self {
-            sqlite: sqlite.then(|| SqliteFiles::create(folder)).transpose()?,
+            sqlite: sqlite
+                .then(|| SqliteFile::create(folder, ExportFile::Catalogue, include_str!("catalogue.sql")))
+                .transpose()?,
             parquet: parquet.then(|| ParquetFile::create(folder)).transpose()?,
             last_number: -1,
         })
@@ -56,8 +47,8 @@ impl CatalogueFiles {
         let number = number_of(record.id).max(self.last_number + 1);
         self.last_number = number;
         let of_chartset = chartset_row(number, record, &chartset, &keywords);
-        if let Some(files) = &self.sqlite {
-            files.insert_chartset(&of_chartset)?;
+        if let Some(file) = &self.sqlite {
+            file.insert("chartsets", of_chartset.clone())?;
         }
         let mut charts: Vec<&ChartRecord> = record.charts.iter().collect();
         charts.sort_unstable_by_key(|chart| chart.hash);
@@ -66,56 +57,23 @@ impl CatalogueFiles {
             if let Some(file) = &mut self.parquet {
                 file.insert(joined_row(&of_chartset, &of_chart))?;
             }
-            if let Some(files) = &self.sqlite {
-                let preference = if chartset.source.is_some() { number } else { number | WITHOUT_SOURCE };
-                files.insert_chart(of_chart, chart.hash, preference)?;
+            if let Some(file) = &self.sqlite {
+                file.insert("charts", of_chart)?;
             }
         }
         Ok(())
     }
 
-    /// Completes the files, and writes those for SQLite as patches of those of an earlier export, if it has
-    /// them.
-    pub(super) fn finish(self, earlier: Option<&Path>) -> Result<Vec<ExportedFile>> {
-        let mut files = match self.sqlite {
-            Some(files) => files.finish(earlier)?,
-            None => Vec::new(),
-        };
-        files.extend(self.parquet.map(ParquetFile::finish).transpose()?);
-        Ok(files)
+    /// Completes the files.
+    pub(super) fn finish(self) -> Result<Vec<ExportedFile>> {
+        let sqlite = self.sqlite.map(|file| file.finish(FILL_WORDS)).transpose()?;
+        let parquet = self.parquet.map(ParquetFile::finish).transpose()?;
+        Ok(sqlite.into_iter().chain(parquet).collect())
     }
 }
 
-impl SqliteFiles {
-    fn create(folder: &Path) -> Result<Self> {
-        let (catalogue, hashes) = (include_str!("catalogue.sql"), include_str!("hashes.sql"));
-        Ok(Self {
-            catalogue: SqliteFile::create(folder, ExportFile::Catalogue, catalogue)?,
-            hashes: SqliteFile::create(folder, ExportFile::Hashes, hashes)?,
-        })
-    }
-
-    fn insert_chartset(&self, row: &[Value]) -> Result<()> {
-        self.catalogue.insert("chartsets", row.to_vec())?;
-        // Number, id and source.
-        self.hashes.insert("chartsets", [0, 1, 7, 8].map(|column| row[column].clone()).into())
-    }
-
-    fn insert_chart(&self, row: Vec<Value>, hash: NoteHash, preference: i64) -> Result<()> {
-        self.catalogue.insert("charts", row)?;
-        let hash = first_64_bits(hash.as_bytes());
-        self.hashes.insert("occurrences", vec![hash.into(), preference.into()])
-    }
-
-    fn finish(self, earlier: Option<&Path>) -> Result<Vec<ExportedFile>> {
-        let mut files = self.catalogue.finish(FILL_WORDS, ExportFile::CataloguePatch, earlier)?;
-        files.extend(self.hashes.finish(FILL_HASHES, ExportFile::HashesPatch, earlier)?);
-        Ok(files)
-    }
-}
-
-/// The first 31 bits, so that nearly all numbers take 4 bytes: a chartset that is added moves the rows of
-/// others, but does not change them, and patches stay small.
+/// The first 31 bits, so that nearly all numbers take 4 bytes, and the rows of a chartset do not depend on
+/// others.
 fn number_of(id: ChartsetId) -> i64 {
     (u64::from_be_bytes(*id.as_bytes()) >> 33).cast_signed()
 }

@@ -9,7 +9,6 @@ use chart_index_domain::{ExportFile, ExportedFile};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::patch;
 use crate::export::output::{COMPRESSION_LEVEL, create, finish, not_written};
 
 /// Nothing is read after a crash, and one connection at a time uses the file. The cache limits the memory; what
@@ -58,14 +57,8 @@ impl SqliteFile {
         insert().map(drop).with_context(|| not_written(self.name))
     }
 
-    /// Runs the last statements, compresses the file, and writes its patch of that of an earlier export, if
-    /// that has one.
-    pub(super) fn finish(
-        self,
-        last_statements: &str,
-        patch: ExportFile,
-        earlier: Option<&Path>,
-    ) -> Result<Vec<ExportedFile>> {
+    /// Runs the last statements and compresses the file.
+    pub(super) fn finish(self, last_statements: &str) -> Result<ExportedFile> {
         self.execute(last_statements)?;
         self.execute("COMMIT")?;
         let Self { connection, folder, name } = self;
@@ -81,15 +74,9 @@ impl SqliteFile {
             io::copy(&mut File::open(&sorted)?, &mut encoder)?;
             anyhow::Ok(encoder.finish()?)
         };
-        let mut files = vec![finish(compress().with_context(|| not_written(name))?, name)?];
-        if let Some(earlier) = earlier.map(|export| export.join(name.name())).filter(|file| file.exists()) {
-            let written = patch::write(&earlier, &sorted, &folder, patch);
-            let written =
-                written.with_context(|| format!("cannot write a patch of {}", earlier.display()))?;
-            files.extend(written.map(|output| finish(output, patch)).transpose()?);
-        }
+        let file = finish(compress().with_context(|| not_written(name))?, name)?;
         fs::remove_file(&sorted).with_context(|| not_written(name))?;
-        Ok(files)
+        Ok(file)
     }
 }
 

@@ -1,61 +1,76 @@
-//! Changes (docs/formats/change-feed.md), in pages of the change feed and in the files of increments.
-
-use std::io::Read;
+//! Reads a page of the change feed (docs/formats/change-feed.md).
 
 use anyhow::{Context, Result, anyhow, ensure};
-use chart_index_domain::{
-    ChartsetId, ChartsetRecord, Entity, ExportFile, ExportManifest, FileDigest, NoteHash,
-};
+use chart_index_domain::{ChartsetId, ChartsetRecord, Entity, FileDigest, NoteHash};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::chartset_lines::{CheckedChartset, decompress, next_line};
 use crate::clock::now_ms;
-use crate::export::{ChangeLine, ChangeName};
+use crate::import::CheckedChartset;
 
 /// The greatest sequence (docs/formats/change-feed.md, "Change").
 const MAX_SEQUENCE: u64 = (1 << 53) - 1;
-/// The number of changes of a file that are read together, and the size of their lines: as in a page.
-const PAGE_CHANGES: usize = 1_000;
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A page, by what is to be done with its changes.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) chartsets: Vec<ChangedChartset>,
-    pub(crate) charts: Vec<ChangedChart>,
-    pub(crate) removed: Vec<Removed>,
+pub(super) struct Page {
+    pub(super) chartsets: Vec<ChangedChartset>,
+    pub(super) charts: Vec<ChangedChart>,
+    pub(super) removed: Vec<Removed>,
     /// Changes that are not valid, each with the reason.
-    pub(crate) refused: Vec<(String, String)>,
+    pub(super) refused: Vec<(String, String)>,
     /// The sequences of all valid changes.
-    pub(crate) sequences: Vec<u64>,
+    pub(super) sequences: Vec<u64>,
     /// The sequence after which the next page begins.
-    pub(crate) next: u64,
-    pub(crate) has_more: bool,
+    pub(super) next: u64,
+    pub(super) has_more: bool,
     /// When the first of the changes was made.
-    pub(crate) oldest_ms: Option<i64>,
+    pub(super) oldest_ms: Option<i64>,
 }
 
 /// A chartset that was added or updated.
 #[derive(Debug)]
-pub(crate) struct ChangedChartset {
-    pub(crate) sequence: u64,
-    pub(crate) checked: CheckedChartset,
+pub(super) struct ChangedChartset {
+    pub(super) sequence: u64,
+    pub(super) checked: CheckedChartset,
 }
 
 /// A chart that was added or updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChangedChart {
-    pub(crate) hash: NoteHash,
-    pub(crate) changed_at_ms: i64,
+pub(super) struct ChangedChart {
+    pub(super) hash: NoteHash,
+    pub(super) changed_at_ms: i64,
     /// The digest of its ROX file, if it has replaced another one.
-    pub(crate) replacement: Option<FileDigest>,
+    pub(super) replacement: Option<FileDigest>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Removed {
-    pub(crate) entity: Entity,
-    pub(crate) by_operator: bool,
+pub(super) struct Removed {
+    pub(super) entity: Entity,
+    pub(super) by_operator: bool,
+}
+
+/// A change as the feed has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    sequence: u64,
+    chart_hash: Option<NoteHash>,
+    id: Option<ChartsetId>,
+    change: ChangeName,
+    changed_at_ms: i64,
+    chartset: Option<ChartsetRecord>,
+    rox_blake3: Option<FileDigest>,
+    #[serde(default)]
+    by_operator: bool,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+enum ChangeName {
+    Added,
+    Updated,
+    Removed,
 }
 
 #[derive(Deserialize)]
@@ -72,18 +87,13 @@ impl Page {
     ///
     /// # Errors
     /// The body is no page after this sequence.
-    pub(crate) fn parse(body: &[u8], after: u64, limit: u32) -> Result<Self> {
+    pub(super) fn parse(body: &[u8], after: u64, limit: u32) -> Result<Self> {
         let PageBody { items, next, has_more } = serde_json::from_slice(body)?;
         let count = items.len();
         ensure!(count <= limit as usize, "it has {count} changes, but {limit} were requested");
         ensure!(next <= MAX_SEQUENCE, "next is {next}, above 2^53");
         let is_after = if items.is_empty() { next == after } else { next > after };
         ensure!(is_after, "next is {next} after {after}, with {count} changes");
-        Ok(Self::new(items.into_iter().map(RawValue::get), after, next, has_more))
-    }
-
-    /// The page with these changes.
-    fn new<'a>(items: impl Iterator<Item = &'a str>, after: u64, next: u64, has_more: bool) -> Self {
         let mut page = Self {
             chartsets: Vec::new(),
             charts: Vec::new(),
@@ -94,8 +104,8 @@ impl Page {
             has_more,
             oldest_ms: None,
         };
-        for (index, item) in items.enumerate() {
-            match serde_json::from_str(item) {
+        for (index, item) in items.into_iter().enumerate() {
+            match serde_json::from_str(item.get()) {
                 Ok(item) => page.add(item, after),
                 Err(error) => {
                     let name = format!("change {} after sequence {after}", index + 1);
@@ -103,10 +113,10 @@ impl Page {
                 }
             }
         }
-        page
+        Ok(page)
     }
 
-    fn add(&mut self, item: ChangeLine, after: u64) {
+    fn add(&mut self, item: Item, after: u64) {
         let sequence = item.sequence;
         if sequence <= after || sequence > self.next {
             let range = format!("it is not between {after} and {}", self.next);
@@ -121,9 +131,9 @@ impl Page {
 
     /// # Errors
     /// With the name of the chartset, if the change is of one.
-    fn try_add(&mut self, item: ChangeLine) -> Result<(), (Option<String>, anyhow::Error)> {
+    fn try_add(&mut self, item: Item) -> Result<(), (Option<String>, anyhow::Error)> {
         let is_removed = item.change == ChangeName::Removed;
-        let ChangeLine { sequence, changed_at_ms, by_operator, .. } = item;
+        let Item { sequence, changed_at_ms, by_operator, .. } = item;
         match (item.chart_hash, item.id) {
             (Some(hash), None) if is_removed => {
                 self.removed.push(Removed { entity: hash.into(), by_operator });
@@ -150,53 +160,6 @@ fn check(id: ChartsetId, record: Option<ChartsetRecord>) -> Result<CheckedCharts
     ensure!(record.id == id, "its record is that of chartset {}", record.id);
     let checked_at_ms = record.updated_at_ms;
     CheckedChartset::new(record, checked_at_ms, now_ms())
-}
-
-/// Reads the changes of an increment in pages, from the one after a sequence on, until `read` returns `false`.
-///
-/// # Errors
-/// The file is not one that an increment with this manifest has.
-pub(crate) fn read_changes(
-    file: impl Read,
-    manifest: &ExportManifest,
-    after: u64,
-    mut read: impl FnMut(Page) -> bool,
-) -> Result<()> {
-    #[derive(Deserialize)]
-    struct Numbered {
-        sequence: u64,
-    }
-    let name = ExportFile::Changes.name();
-    let mut lines = decompress(file)?;
-    let (mut items, mut bytes, mut line, mut count) = (Vec::<String>::new(), 0, Vec::new(), 0);
-    let (mut begin, mut last) = (after, manifest.since.unwrap_or_default());
-    while next_line(&mut lines, &mut line).with_context(|| format!("line {} of {name}", count + 1))? {
-        count += 1;
-        let text = std::str::from_utf8(&line).with_context(|| format!("line {count} of {name}"))?;
-        let numbered: Numbered =
-            serde_json::from_str(text).with_context(|| format!("line {count} of {name} is not a change"))?;
-        let sequence = numbered.sequence;
-        ensure!(last < sequence, "{name} is not in the order of the sequences at {sequence}");
-        ensure!(sequence <= manifest.sequence, "{name} has sequence {sequence}, above that of the manifest");
-        last = sequence;
-        if sequence <= after {
-            continue;
-        }
-        bytes += text.len();
-        items.push(text.to_owned());
-        if items.len() >= PAGE_CHANGES || bytes >= PAGE_BYTES {
-            let page = Page::new(items.iter().map(String::as_str), begin, last, true);
-            if !read(page) {
-                return Ok(());
-            }
-            items.clear();
-            (bytes, begin) = (0, last);
-        }
-    }
-    let expected = manifest.changes.unwrap_or_default();
-    ensure!(count == expected, "{name} has {count} changes, but {expected} in the manifest");
-    read(Page::new(items.iter().map(String::as_str), begin, manifest.sequence.max(begin), true));
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod hostile_exports;
 mod metrics;
 mod mirror;
 mod objects;
+mod purges;
 mod real_charts;
 mod refusals;
 mod reingest;

@@ -192,8 +192,8 @@ impl BacklogGauges {
     pub(crate) fn of_purges(meter: &Meter) -> Arc<Self> {
         Self::new(
             meter,
-            ("chart_index.purge.pending_tags", "Tags of changes that are not purged from the CDN"),
-            ("chart_index.purge.lag", "Time since the oldest of these changes was read; 0 without one"),
+            ("chart_index.purge.pending_tags", "Tags that are to be purged from the CDN now"),
+            ("chart_index.purge.lag", "Time for which the first of them is late, or for which purges fail"),
         )
     }
 

@@ -42,7 +42,7 @@ struct Site {
 }
 
 impl Site {
-    /// A site with charts, each in a chartset of its own.
+    /// A site with charts, each in a chartset of its own. `follow` has done its first purge.
     async fn start(charts: u32) -> Self {
         let database = TestDatabase::create().await;
         let url = database.url().to_owned();
@@ -74,15 +74,8 @@ impl Site {
         let service = Service::start_with(&database_url, &options);
         let varnish = PrivateVarnish::start(fixed_address(), service.address(), "\"127.0.0.1\"").await;
         let purges = Proxy::start(&format!("http://@{}/purge", varnish.address())).await;
-        let follow = indexer_command(&database_url, &["follow"])
-            .env("PURGE_URL", purges.url().replace('@', ""))
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("chart-indexer starts");
-        // It purges what has changed since.
-        let positions = || TestDatabase::psql_on(&database_url, "SELECT count(*) FROM cdn_purges");
-        let has_position = async || (positions() == "1").then_some(());
-        within(TIMEOUT, has_position).await;
+        let follow = start_follow(&database_url, &purges);
+        within(TIMEOUT, async || purges_are_done(&database_url).then_some(())).await;
         let edge = Client::new(varnish.address());
         Self {
             _database: database,
@@ -130,6 +123,21 @@ impl Drop for Site {
         let _ = self.follow.kill();
         let _ = self.follow.wait();
     }
+}
+
+fn start_follow(database_url: &str, purges: &Proxy) -> Child {
+    indexer_command(database_url, &["follow"])
+        .env("PURGE_URL", purges.url().replace('@', ""))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("chart-indexer starts")
+}
+
+/// Whether everything is purged that the present server has numbered.
+fn purges_are_done(database_url: &str) -> bool {
+    let is_done = "SELECT count(*) FROM cdn_purges, change_feed WHERE sequence = last_sequence \
+                   AND cdn_purges.origin = change_feed_origin()";
+    TestDatabase::psql_on(database_url, is_done) == "1"
 }
 
 /// Whether the edge had the response: `X-Varnish` then has the id of the earlier request as well.
@@ -198,12 +206,62 @@ async fn purges_that_fail_are_repeated() {
     let _ = site.follow.kill();
     let _ = site.follow.wait();
     site.purges.listen().await;
-    site.follow = indexer_command(&site.database_url, &["follow"])
-        .env("PURGE_URL", site.purges.url().replace('@', ""))
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("chart-indexer starts");
+    site.follow = start_follow(&site.database_url, &site.purges);
     within(TIMEOUT, async || site.is_removed(2).await.then_some(())).await;
+}
+
+/// An ingest names more tags than fit into a header.
+#[tokio::test(flavor = "multi_thread")]
+async fn removals_are_in_force_at_the_edge_after_an_ingest() {
+    let site = Site::start(2).await;
+    site.fill().await;
+    let library = Library::new();
+    for number in 0..500 {
+        library.osu(
+            &format!("alpha/{} set/{number}.osu", 1_000 + number / 4),
+            ChartSpec::numbered(1_000 + number),
+        );
+    }
+    let ingest = indexer(&site.database_url, &["ingest", &library.argument()]).succeeded();
+    assert!(ingest.contains("125 chartsets added"), "{ingest}");
+    site.remove(0);
+    within(REMOVED_WITHIN, async || site.is_removed(0).await.then_some(())).await;
+    within(TIMEOUT, async || purges_are_done(&site.database_url).then_some(())).await;
+    assert!(
+        is_hit(&site.edge.get(&format!("/api/charts/{}/rox", site.hashes[1])).await),
+        "only tags are purged"
+    );
+}
+
+/// What is removed while nothing purges the edge is gone with the first purge of a database.
+#[tokio::test]
+async fn first_purge_empties_the_edge() {
+    let mut site = Site::start(2).await;
+    let _ = site.follow.kill();
+    let _ = site.follow.wait();
+    TestDatabase::psql_on(&site.database_url, "DELETE FROM cdn_purges");
+    site.fill().await;
+    site.remove(0);
+    assert!(
+        is_hit(&site.edge.get(&format!("/api/charts/{}/rox", site.hashes[0])).await),
+        "nothing has purged it"
+    );
+    site.follow = start_follow(&site.database_url, &site.purges);
+    within(TIMEOUT, async || site.is_removed(0).await.then_some(())).await;
+}
+
+#[tokio::test]
+async fn restart_of_postgresql_empties_the_edge_once() {
+    let postgres = PrivatePostgres::start();
+    let site = Site::start_on(None, postgres.url().to_owned(), "", 2).await;
+    site.fill().await;
+    postgres.stop();
+    postgres.restart();
+    within(TIMEOUT, async || purges_are_done(postgres.url()).then_some(())).await;
+    let rox = format!("/api/charts/{}/rox", site.hashes[0]);
+    assert!(!is_hit(&site.edge.get(&rox).await));
+    tokio::time::sleep(PURGED_AFTER).await;
+    assert!(is_hit(&site.edge.get(&rox).await));
 }
 
 /// A replica may read a standby for two seconds that does not replay a removal.

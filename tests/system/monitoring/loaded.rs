@@ -81,10 +81,6 @@ impl Loaded {
         follow.envs(node.map(|node| ("MEILISEARCH_URL", node)));
         // Of a CDN that refuses to purge what has changed.
         follow.env("PURGE_URL", format!("http://{}/purge", service.address()));
-        TestDatabase::psql_on(
-            postgres.url(),
-            "INSERT INTO cdn_purges (sequence, origin) SELECT 0, origin FROM change_feed",
-        );
         let copy = TestDatabase::create_on(postgres.url());
         indexer(copy.url(), &["migrate"]).succeeded();
         // The mirror does not request their files.

@@ -1,194 +1,158 @@
 //! The part of `chart-indexer follow` that purges a CDN (docs/operations/cdn.md).
 //!
-//! Purges follow the change feed: at least once, in order. A replica may respond with the earlier state for a
-//! few seconds after a change has its number, and the CDN may keep that response, so each tag is purged again
-//! twice. The position that is stored is behind these.
+//! Purges follow the change feed, at least once, those of removals before all others. A replica may respond
+//! with the earlier state for a few seconds after a change has its number, and the CDN may keep that response,
+//! so each tag is purged again twice. The position that is stored is behind these.
 
 mod purger;
+mod queue;
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use chart_index_domain::{CataloguePoll, Entity, Position};
+use chart_index_domain::Position;
 use chart_index_instrumentation::meter;
-use chart_index_store::{Backlog, ChangesError, Store};
+use chart_index_store::Store;
+use futures_util::future::join_all;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Counter;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::queue::PurgeQueue;
 use crate::backoff::{PURGE, Pauses};
 use crate::metrics::BacklogGauges;
 
 pub(crate) use self::purger::{PurgeArguments, Purger};
 
-/// When tags are purged again after the first time. A replica learns of a change when it next polls, within
-/// about a second, or within three if it reads a standby that lags; one whose polls fail does not show
-/// responses to be current after three seconds.
-const REPEATS: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(6)];
-/// Maximum time between two reads of the change feed.
+/// Maximum time between two reads of the change feed, also while tags are purged.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
-
-/// The tag of every response.
-const ALL: &str = "all";
-/// The tag of responses that may show any chart or chartset.
-const SHARED: &str = "shared";
 
 /// Follows the change feed, and purges what has changed. Never returns.
 pub(crate) async fn follow(store: Store, purger: Purger, mut numbers: watch::Receiver<u64>) -> Infallible {
-    let mut follower = Follower {
-        store,
-        purger,
-        backlog: BacklogGauges::of_purges(&meter()),
-        purges: meter()
-            .u64_counter("chart_index.purge.tags")
-            .with_unit("{tag}")
-            .with_description("Tags that were purged from the CDN, the repetitions included, by outcome")
-            .build(),
-        waiting_since: None,
-    };
     let mut pauses = Pauses::new(PURGE);
+    let stored = loop {
+        match store.purge_position().await {
+            Ok(position) => break position,
+            Err(error) => pause(&mut pauses, &error.into()).await,
+        }
+    };
+    pauses.reset();
+    let mut follower = Follower::new(store, purger, stored);
     loop {
-        let Err(error) = follower.follow_until_error(&mut numbers, &mut pauses).await;
-        let _ = writeln!(std::io::stderr(), "purge: {error:#}");
-        tokio::time::sleep(pauses.next()).await;
+        match follower.step().await {
+            Ok(()) => {
+                pauses.reset();
+                follower.wait(&mut numbers).await;
+            }
+            Err(error) => pause(&mut pauses, &error).await,
+        }
     }
+}
+
+async fn pause(pauses: &mut Pauses, error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "purge: {error:#}");
+    tokio::time::sleep(pauses.next()).await;
 }
 
 struct Follower {
     store: Store,
     purger: Purger,
+    queue: PurgeQueue,
+    /// The position in the database.
+    stored: Option<Position>,
+    /// When the feed is read next, unless it has changed.
+    next_read: Instant,
+    /// The first of the steps that have failed since one succeeded.
+    failing_since: Option<Instant>,
     backlog: Arc<BacklogGauges>,
     purges: Counter<u64>,
-    /// When the oldest change was read that is not purged.
-    waiting_since: Option<Instant>,
-}
-
-/// Tags that are purged again.
-struct Repeat {
-    at: Instant,
-    tags: Arc<[String]>,
-    /// The position that is stored afterwards.
-    then: Option<Position>,
 }
 
 impl Follower {
-    async fn follow_until_error(
-        &mut self,
-        numbers: &mut watch::Receiver<u64>,
-        pauses: &mut Pauses,
-    ) -> Result<Infallible> {
-        let mut position = self.first_position().await?;
-        let mut repeats = VecDeque::new();
-        loop {
-            let poll = self.store.poll_catalogue(position.sequence).await?;
-            let is_lost = match self.store.chartset_changes(position, 0).await {
-                Ok(_) => false,
-                Err(ChangesError::RebuildNeeded(_)) => true,
-                Err(ChangesError::Read(error)) => return Err(error.into()),
-            };
-            let tags: Arc<[String]> =
-                if is_lost { [ALL.to_owned()].into() } else { tags(&poll, position.sequence).into() };
-            position = poll.position;
-            if !tags.is_empty() {
-                self.waiting_since.get_or_insert_with(Instant::now);
-                self.set_backlog(tags.len());
-                self.purge(&tags).await?;
-                let now = Instant::now();
-                let repeat = |(index, after)| Repeat {
-                    at: now + after,
-                    tags: Arc::clone(&tags),
-                    then: (index + 1 == REPEATS.len()).then_some(position),
-                };
-                repeats.extend(REPEATS.into_iter().enumerate().map(repeat));
-                repeats.make_contiguous().sort_by_key(|repeat| repeat.at);
-            }
-            self.waiting_since = None;
-            self.set_backlog(0);
-            pauses.reset();
-            while let Some(Repeat { tags, then, .. }) =
-                repeats.pop_front_if(|repeat| repeat.at <= Instant::now())
-            {
-                self.purge(&tags).await?;
-                if let Some(position) = then {
-                    self.store.set_purge_position(position).await?;
-                }
-            }
-            let next = repeats.front().map_or(MAX_PAUSE, |repeat| repeat.at.duration_since(Instant::now()));
-            let _ = tokio::time::timeout(next.min(MAX_PAUSE), numbers.changed()).await;
+    fn new(store: Store, purger: Purger, stored: Option<Position>) -> Self {
+        Self {
+            queue: PurgeQueue::new(purger.max_tags(), stored),
+            store,
+            purger,
+            stored,
+            next_read: Instant::now(),
+            failing_since: None,
+            backlog: BacklogGauges::of_purges(&meter()),
+            purges: meter()
+                .u64_counter("chart_index.purge.tags")
+                .with_unit("{tag}")
+                .with_description("Tags that were purged from the CDN, the repetitions included, by outcome")
+                .build(),
         }
     }
 
-    /// The stored position. Before the first purge that of the feed: the CDN has nothing with tags yet.
-    async fn first_position(&self) -> Result<Position> {
-        if let Some(position) = self.store.purge_position().await? {
-            return Ok(position);
-        }
-        let position = self.store.feed_position().await?;
-        self.store.set_purge_position(position).await?;
-        Ok(position)
+    /// Reads the feed and sends the next requests. Each is done even if the other fails: purges do not wait for
+    /// PostgreSQL.
+    async fn step(&mut self) -> Result<()> {
+        let started = Instant::now();
+        let read = self.read_changes(started).await;
+        self.set_backlog();
+        let purged = self.send_requests().await;
+        let stored = if read.is_ok() { self.store_position().await } else { Ok(()) };
+        let outcome = read.and(purged).and(stored);
+        self.failing_since = if outcome.is_ok() { None } else { self.failing_since.or(Some(started)) };
+        self.set_backlog();
+        outcome
     }
 
-    async fn purge(&self, tags: &[String]) -> Result<()> {
-        let purged = self.purger.purge(tags).await;
-        let outcome = if purged.is_ok() { "success" } else { "error" };
-        self.purges.add(tags.len() as u64, &[KeyValue::new("chart_index.outcome", outcome)]);
+    async fn read_changes(&mut self, now: Instant) -> Result<()> {
+        if now < self.next_read {
+            return Ok(());
+        }
+        let poll = self.store.poll_catalogue(self.queue.last_sequence()).await?;
+        self.queue.add(&poll, Instant::now());
+        self.next_read = now + MAX_PAUSE;
+        Ok(())
+    }
+
+    async fn send_requests(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let requests = self.queue.due(now);
+        let outcomes = join_all(requests.iter().map(|(_, tags)| self.purger.purge(tags))).await;
+        let mut purged = Ok(());
+        for ((key, tags), outcome) in requests.into_iter().zip(outcomes) {
+            let label = if outcome.is_ok() { "success" } else { "error" };
+            self.purges.add(tags.len() as u64, &[KeyValue::new("chart_index.outcome", label)]);
+            match outcome {
+                Ok(()) => self.queue.purged(key, now),
+                Err(error) => purged = Err(error),
+            }
+        }
         purged
     }
 
-    fn set_backlog(&self, changes: usize) {
-        let oldest_age = self.waiting_since.map(|since| since.elapsed());
-        self.backlog.set(Some(Backlog { changes: changes as u64, oldest_age }));
+    async fn store_position(&mut self) -> Result<()> {
+        let done = self.queue.done();
+        if let Some(position) = done
+            && done != self.stored
+        {
+            self.store.set_purge_position(position).await?;
+            self.stored = done;
+        }
+        Ok(())
     }
-}
 
-/// The tags of what has changed after a sequence.
-fn tags(poll: &CataloguePoll, after: u64) -> Vec<String> {
-    if poll.complete_after > after {
-        return vec![ALL.to_owned()];
+    /// Waits until a request is due, or the feed is to be read.
+    async fn wait(&mut self, numbers: &mut watch::Receiver<u64>) {
+        let until = self.queue.next_due().map_or(self.next_read, |due| due.min(self.next_read));
+        if let Ok(Ok(())) = tokio::time::timeout_at(until, numbers.changed()).await {
+            self.next_read = Instant::now();
+        }
     }
-    let mut tags: Vec<String> = poll
-        .changes
-        .iter()
-        .map(|change| match change.entity {
-            Entity::Chart(hash) => hash.to_string(),
-            Entity::Chartset(id) => id.to_string(),
-        })
-        .collect();
-    if poll.last_removal > after {
-        tags.insert(0, SHARED.to_owned());
-    }
-    tags
-}
 
-#[cfg(test)]
-mod tests {
-    use chart_index_domain::{CatalogueChange, ChartsetId, Lineage, NoteHash, Origin};
-
-    use super::*;
-
-    #[test]
-    fn changes_purge_their_entities_and_removals_what_is_shared() {
-        let change = |sequence, entity| CatalogueChange { sequence, entity, last_removal: 0 };
-        let mut poll = CataloguePoll {
-            lineage: Lineage::from_bytes([1; 8]),
-            position: Position { origin: Origin(1), sequence: 8 },
-            last_removal: 5,
-            oldest_pending: None,
-            changes: vec![
-                change(7, NoteHash::from_bytes([0xab; 32]).into()),
-                change(8, ChartsetId::from_bytes([0x12; 8]).into()),
-            ],
-            complete_after: 6,
-        };
-        let entities = ["ab".repeat(32), "12".repeat(8)];
-        assert_eq!(tags(&poll, 6), entities);
-        assert_eq!(tags(&poll, 5), ["all"], "more has changed than a poll returns");
-        poll.last_removal = 7;
-        assert_eq!(tags(&poll, 6), ["shared", &entities[0], &entities[1]]);
+    fn set_backlog(&self) {
+        let now = Instant::now();
+        let mut backlog = self.queue.backlog(now);
+        backlog.oldest_age = backlog.oldest_age.max(self.failing_since.map(|since| now - since));
+        self.backlog.set(Some(backlog));
     }
 }

@@ -15,6 +15,10 @@ use crate::instance::http_client;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a URL has in the place of a tag.
 const PLACEHOLDER: &str = "{tag}";
+/// Maximum length of the header `Surrogate-Key`. Varnish takes one of 8 KiB, its name included.
+const MAX_HEADER_BYTES: usize = 4_096;
+/// The length of the longest tag, which is a note hash.
+const MAX_TAG_BYTES: usize = 64;
 
 /// How to purge a CDN (docs/operations/cdn.md).
 #[derive(Debug, Clone, Args)]
@@ -49,7 +53,7 @@ impl PurgeForm {
     /// The maximum number of tags in a request.
     const fn max_tags(self) -> usize {
         match self {
-            Self::SurrogateKey => 256,
+            Self::SurrogateKey => MAX_HEADER_BYTES / (MAX_TAG_BYTES + 1),
             Self::Cloudflare => 30,
             Self::Url => 1,
         }
@@ -101,16 +105,19 @@ impl Purger {
         Ok(Some(Self { client, url, form, header: purge_header.or(purge_header_file) }))
     }
 
-    /// Purges all responses with one of these tags.
+    /// Maximum number of tags in a request.
+    pub(super) const fn max_tags(&self) -> usize {
+        self.form.max_tags()
+    }
+
+    /// Purges all responses with one of these tags, by one request.
     ///
     /// # Errors
-    /// The CDN is unreachable or refuses a request. Some tags may have been purged.
-    pub(crate) async fn purge(&self, tags: &[String]) -> Result<()> {
-        for tags in tags.chunks(self.form.max_tags()) {
-            let response = self.request(tags).send().await.map_err(reqwest::Error::without_url)?;
-            let status = response.status();
-            ensure!(status.is_success(), "the CDN responded with {status}");
-        }
+    /// The CDN is unreachable or refuses the request.
+    pub(super) async fn purge(&self, tags: &[String]) -> Result<()> {
+        let response = self.request(tags).send().await.map_err(reqwest::Error::without_url)?;
+        let status = response.status();
+        ensure!(status.is_success(), "the CDN responded with {status}");
         Ok(())
     }
 
@@ -175,6 +182,15 @@ mod tests {
             let sent = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
             assert_eq!(std::str::from_utf8(sent).unwrap(), body);
         }
+    }
+
+    #[test]
+    fn header_of_the_most_tags_is_bounded() {
+        let purger = purger("https://cdn.example/purge", PurgeForm::SurrogateKey).unwrap().unwrap();
+        let tags = vec!["ab".repeat(32); purger.max_tags()];
+        let request = purger.request(&tags).build().unwrap();
+        let bytes = request.headers()["surrogate-key"].len();
+        assert!((4_000..=MAX_HEADER_BYTES).contains(&bytes), "{bytes}");
     }
 
     #[test]

@@ -1,0 +1,199 @@
+//! Purges of a CDN by `chart-indexer follow` (docs/operations/cdn.md), with an API that takes its time.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{PrivatePostgres, RunningIndexer, within};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A timeout that no passing test reaches.
+const TIMEOUT: Duration = Duration::from_mins(2);
+/// The time that the API takes for a request.
+const LATENCY: Duration = Duration::from_millis(150);
+/// Within this time a removal is purged so that the CDN cannot have it again.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
+/// The time after which no replica has the state before a change.
+const CURRENT_AFTER: Duration = Duration::from_secs(3);
+
+/// The API of a CDN, which records the tags of purges.
+#[derive(Clone)]
+struct PurgeApi {
+    address: SocketAddr,
+    purges: Arc<Mutex<Vec<Purge>>>,
+    is_refusing: Arc<AtomicBool>,
+}
+
+/// A request that was received at this time, with its tags in the form of the request.
+#[derive(Debug, Clone)]
+struct Purge {
+    at: Instant,
+    tags: String,
+}
+
+impl Purge {
+    /// Whether it purges the responses about this chart.
+    fn names(&self, hash: &str) -> bool {
+        self.tags.contains(hash) || self.tags.contains("all")
+    }
+}
+
+impl PurgeApi {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let api = Self { address, purges: Arc::default(), is_refusing: Arc::default() };
+        let accepting = api.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let api = accepting.clone();
+                let respond = service_fn(move |request| api.clone().respond(request));
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), respond));
+            }
+        });
+        api
+    }
+
+    async fn respond(self, request: Request<Incoming>) -> hyper::Result<Response<Empty<Bytes>>> {
+        let at = Instant::now();
+        let header = request.headers().get("surrogate-key").map_or("", |value| value.to_str().unwrap());
+        let in_url = request.uri().path().trim_start_matches('/');
+        let tags = format!("{in_url}{header}");
+        let body = request.into_body().collect().await?.to_bytes();
+        tokio::time::sleep(LATENCY).await;
+        let mut response = Response::new(Empty::new());
+        if self.is_refusing.load(Ordering::Relaxed) {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        } else {
+            let tags = tags + std::str::from_utf8(&body).unwrap();
+            self.purges.lock().unwrap().push(Purge { at, tags });
+        }
+        Ok(response)
+    }
+
+    fn purges(&self) -> Vec<Purge> {
+        self.purges.lock().unwrap().clone()
+    }
+
+    /// Forgets and returns the tags so far.
+    fn take_tags(&self) -> Vec<String> {
+        std::mem::take(&mut *self.purges.lock().unwrap()).into_iter().map(|purge| purge.tags).collect()
+    }
+
+    /// Starts `follow` with purges in this form.
+    fn follow(&self, database_url: &str, form: &str) -> RunningIndexer {
+        let suffix = if form == "url" { "{tag}" } else { "" };
+        let mut command = indexer_command(database_url, &["follow"]);
+        command.env("PURGE_URL", format!("http://{}/{suffix}", self.address)).env("PURGE_FORM", form);
+        RunningIndexer::start(command.env_remove("MEILISEARCH_URL"))
+    }
+}
+
+/// Waits until all purges are done.
+async fn wait_for_purges(database_url: &str) {
+    let is_done = "SELECT count(*) FROM cdn_purges, change_feed WHERE sequence = last_sequence \
+                   AND cdn_purges.origin = change_feed_origin()";
+    within(TIMEOUT, async || (TestDatabase::psql_on(database_url, is_done) == "1").then_some(())).await;
+}
+
+/// A removal while 50,000 changes are made within five seconds.
+async fn removal_is_purged_during_an_ingest(form: &str) {
+    let (database, library, api) = (Database::new().await, Library::new(), PurgeApi::start().await);
+    let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
+    database.ingest(&library);
+    let _follow = api.follow(database.0.url(), form);
+    wait_for_purges(database.0.url()).await;
+    let _ = api.take_tags();
+    let mut changes = database.0.start_psql(
+        "DO $$ BEGIN
+             FOR batch IN 0..19 LOOP
+                 INSERT INTO pending_changes (entity)
+                     SELECT decode(lpad(to_hex(batch * 2500 + number), 64, '0'), 'hex')
+                     FROM generate_series(1, 2500) AS number;
+                 COMMIT;
+                 PERFORM pg_sleep(0.25);
+             END LOOP;
+         END $$",
+    );
+    within(TIMEOUT, async || (api.purges().len() >= 4).then_some(())).await;
+    let started = Instant::now();
+    database.run(&["remove", "chart", &hash]);
+    let removed = Instant::now();
+    assert!(changes.try_wait().unwrap().is_none(), "changes are made meanwhile");
+    // The first purge, and the first that no replica follows with the state before.
+    for from in [started, removed + CURRENT_AFTER] {
+        let is_purged = || api.purges().iter().any(|purge| purge.at >= from && purge.names(&hash));
+        within(TIMEOUT, async || is_purged().then_some(())).await;
+        assert!(removed.elapsed() < REMOVED_WITHIN, "{:?}", removed.elapsed());
+    }
+    assert!(changes.wait().unwrap().success());
+    wait_for_purges(database.0.url()).await;
+    let everything = api.purges().iter().filter(|purge| purge.tags.contains("all")).count();
+    println!("{form}: {} requests, {everything} of them for everything", api.purges().len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removal_is_purged_during_an_ingest_by_header() {
+    removal_is_purged_during_an_ingest("surrogate-key").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removal_is_purged_during_an_ingest_by_body() {
+    removal_is_purged_during_an_ingest("cloudflare").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removal_is_purged_during_an_ingest_by_url() {
+    removal_is_purged_during_an_ingest("url").await;
+}
+
+/// At the first position of a database the CDN may be full, and a restart may have lost changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn first_position_and_restarts_of_postgresql_purge_everything_once() {
+    let (postgres, library, api) = (PrivatePostgres::start(), Library::new(), PurgeApi::start().await);
+    let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
+    indexer(postgres.url(), &["migrate"]).succeeded();
+    indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
+    let mut follow = api.follow(postgres.url(), "url");
+    wait_for_purges(postgres.url()).await;
+    assert_eq!(api.take_tags(), ["all"; 3]);
+    postgres.stop();
+    postgres.restart();
+    wait_for_purges(postgres.url()).await;
+    assert_eq!(api.take_tags(), ["all"; 3]);
+    // Neither the present server nor a start of `follow` purges everything again.
+    follow.terminate();
+    follow.wait();
+    let _follow = api.follow(postgres.url(), "url");
+    indexer(postgres.url(), &["remove", "chart", &hash]).succeeded();
+    within(TIMEOUT, async || (!api.purges().is_empty()).then_some(())).await;
+    wait_for_purges(postgres.url()).await;
+    let tags = api.take_tags();
+    let count = |tag: &str| tags.iter().filter(|other| *other == tag).count();
+    assert_eq!([count("shared"), count(&hash), count("all"), tags.len()], [3, 3, 0, 9], "{tags:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lag_grows_while_purges_fail() {
+    let (database, api) = (Database::new().await, PurgeApi::start().await);
+    api.is_refusing.store(true, Ordering::Relaxed);
+    let follow = api.follow(database.0.url(), "url");
+    let lag = async || follow.metric("chart_index_purge_lag_seconds").await;
+    within(TIMEOUT, async || (lag().await > Some(5.0)).then_some(())).await;
+    assert_eq!(database.0.psql("SELECT count(*) FROM cdn_purges"), "0");
+    api.is_refusing.store(false, Ordering::Relaxed);
+    wait_for_purges(database.0.url()).await;
+    within(TIMEOUT, async || (lag().await == Some(0.0)).then_some(())).await;
+    // Also while the feed cannot be read.
+    database.0.psql("ALTER TABLE catalogue_changes RENAME TO hidden");
+    within(TIMEOUT, async || (lag().await > Some(1.0)).then_some(())).await;
+}

@@ -128,39 +128,17 @@ async fn every_route_is_limited() {
     let client = services[0].client();
     let document: serde_json::Value = client.get("/docs/openapi.json").await.json();
     let templates = document["paths"].as_object().unwrap().keys().map(String::as_str);
-    let pages = [
-        "/",
+    let queries = [
         "/?bpmMin=x",
         "/?q=a&keys=",
         "/?q=00000000",
-        "/chartsets",
-        "/chartsets/{id}",
-        "/charts/{hash}",
-        "/packs/{ref}",
-        "/random",
         "/random?bpmMin=x",
-        "/feed.atom",
         "/feed.atom?bpmMin=x",
-        "/about",
-        "/identify",
-        "/robots.txt",
-        "/sitemap.xml",
-        "/sitemaps/{part}",
-        "/opensearch.xml",
-        "/favicon.ico",
-        "/docs",
-        "/docs/openapi.json",
-        "/docs/api/{section}",
-        "/docs/all",
-        "/docs/search",
-        "/docs/{format}",
-        "/docs/note-hash/vectors.json",
-        "/docs/variant/vectors.json",
-        "/problems/{slug}",
+        "/api/chartsets?bpmMin=x",
+        "/api/changes?after=x",
     ];
-    let queries = ["/api/chartsets?bpmMin=x", "/api/changes?after=x"];
     let mut number = 9;
-    for template in templates.chain(pages).chain(queries) {
+    for template in templates.chain(PAGES).chain(queries) {
         for parameter in ["x", &"0".repeat(16), &"0".repeat(64), &"A".repeat(64), "%FF"] {
             number += 1;
             let path = match (template.find('{'), template.find('}')) {

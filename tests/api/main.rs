@@ -4,6 +4,7 @@
 mod analysis;
 mod batch_lookup;
 mod caching;
+mod cdn_headers;
 mod changes;
 mod configuration;
 mod connections;
@@ -40,6 +41,33 @@ use chart_index_tests::{
 /// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional
 /// requests").
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The routes of the pages, which are not in the OpenAPI document.
+const PAGES: [&str; 23] = [
+    "/",
+    "/chartsets",
+    "/chartsets/{id}",
+    "/charts/{hash}",
+    "/packs/{ref}",
+    "/random",
+    "/feed.atom",
+    "/about",
+    "/identify",
+    "/robots.txt",
+    "/sitemap.xml",
+    "/sitemaps/{part}",
+    "/opensearch.xml",
+    "/favicon.ico",
+    "/docs",
+    "/docs/openapi.json",
+    "/docs/api/{section}",
+    "/docs/all",
+    "/docs/search",
+    "/docs/{format}",
+    "/docs/note-hash/vectors.json",
+    "/docs/variant/vectors.json",
+    "/problems/{slug}",
+];
 
 /// A library, a database with its charts, and a service.
 struct Index {

@@ -6,10 +6,11 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponseParts, Response, ResponseParts};
 
-use crate::cdn;
+/// The header of what never changes: a year.
+pub(crate) const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// How long clients and proxies may cache a response. CDNs may keep a file that shows charts for a day only,
-/// unless they are purged.
+/// How long clients and proxies may cache a response. CDNs may keep what is immutable for a day only, unless
+/// they are purged.
 ///
 /// A handler adds it to its response. Responses without a policy are `no-store`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +48,7 @@ impl CachePolicy {
     pub(crate) const fn header(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Lookup | Self::Redirect => "public, max-age=300",
-            Self::Rox | Self::Asset | Self::Export | Self::HashFilter => {
-                "public, max-age=31536000, immutable"
-            }
+            Self::Rox | Self::Asset | Self::Export | Self::HashFilter => IMMUTABLE,
             Self::RoxNotFound | Self::LatestRedirect => "public, max-age=60",
             Self::Listing | Self::Page => "public, max-age=30",
             Self::FullFeedPage => "public, max-age=86400, immutable",
@@ -64,9 +63,6 @@ impl IntoResponseParts for CachePolicy {
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
         response.headers_mut().insert(CACHE_CONTROL, self.header());
-        if matches!(self, Self::Rox | Self::Export) {
-            cdn::limit_to_a_day(&mut response);
-        }
         Ok(response)
     }
 }

@@ -9,6 +9,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponseParts, Response, ResponseParts};
 use clap::Args;
 
+use crate::cache_policy::IMMUTABLE;
+
 /// RFC 9213, section 3.1.
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 /// The tags of a response, for Fastly and Varnish.
@@ -19,7 +21,7 @@ const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
 /// The tag of a response that may show any chart or chartset.
 const SHARED: &str = "shared";
 
-/// For a response whose removal from a CDN nobody asks for: a day.
+/// For a response that clients may cache for a year: a day, since nothing purges it from most CDNs.
 const UNPURGED: HeaderValue = HeaderValue::from_static("max-age=86400");
 /// For a response that cannot be shown to be current: what has changed may have been purged before: a minute.
 const NOT_CURRENT: HeaderValue = HeaderValue::from_static("max-age=60");
@@ -82,16 +84,15 @@ impl Tags {
     }
 }
 
-/// Adds the header of a file that clients may keep for a year, but shows what may be removed.
-pub(crate) fn limit_to_a_day(response: &mut ResponseParts) {
-    response.headers_mut().insert(CDN_CACHE_CONTROL, UNPURGED);
-}
-
-/// Adds the tags of a response that may show anything, unless it has some.
-pub(crate) fn tag_as_shared<B>(response: &mut Response<B>) {
+/// Adds what a response lacks that may be cached: a day in CDNs if it is immutable, and with a CDN that is
+/// purged the tag of what may show anything. Every response passes here, whatever its body is.
+pub(crate) fn write_headers<B>(response: &mut Response<B>, has_tags: bool) {
     let headers = response.headers_mut();
-    let is_cacheable = headers.get(CACHE_CONTROL).is_some_and(|value| value != "no-store");
-    if is_cacheable
+    let Some(cache_control) = headers.get(CACHE_CONTROL).filter(|value| *value != "no-store") else { return };
+    if *cache_control == IMMUTABLE {
+        headers.entry(CDN_CACHE_CONTROL).or_insert(UNPURGED);
+    }
+    if has_tags
         && !headers.contains_key(SURROGATE_KEY)
         && let Some(tags) = Tags::new(SHARED)
     {
@@ -111,16 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn without_a_purged_cdn_files_are_kept_for_a_day() {
+    fn without_a_purged_cdn_immutable_responses_are_kept_for_a_day() {
         for (policy, expected) in [
             (CachePolicy::Rox, Some("max-age=86400")),
             (CachePolicy::Export, Some("max-age=86400")),
+            (CachePolicy::HashFilter, Some("max-age=86400")),
+            (CachePolicy::FullFeedPage, None),
             (CachePolicy::Lookup, None),
-            (CachePolicy::Asset, None),
-            (CachePolicy::HashFilter, None),
+            (CachePolicy::NoStore, None),
         ] {
             let headers = CdnConfig::default().headers("ab", true);
-            let response = (headers, (policy, "body").into_response()).into_response();
+            let mut response = (headers, (policy, "body").into_response()).into_response();
+            write_headers(&mut response, false);
             assert_eq!(header(&response, &CDN_CACHE_CONTROL), expected, "{policy:?}");
             assert_eq!(header(&response, &SURROGATE_KEY), None, "{policy:?}");
         }
@@ -133,7 +136,7 @@ mod tests {
             for (is_current, expected) in [(true, "max-age=604800"), (false, "max-age=60")] {
                 let response = (policy, "body").into_response();
                 let mut response = (config.headers("ab", is_current), response).into_response();
-                tag_as_shared(&mut response);
+                write_headers(&mut response, true);
                 assert_eq!(header(&response, &CDN_CACHE_CONTROL), Some(expected));
                 assert_eq!(header(&response, &SURROGATE_KEY), Some("all ab"));
                 assert_eq!(header(&response, &CACHE_TAG), Some("all,ab"));
@@ -149,7 +152,7 @@ mod tests {
             (CachePolicy::NoStore, None),
         ] {
             let mut response = (policy, "body").into_response();
-            tag_as_shared(&mut response);
+            write_headers(&mut response, true);
             assert_eq!(header(&response, &SURROGATE_KEY), expected, "{policy:?}");
         }
     }

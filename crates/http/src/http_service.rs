@@ -187,9 +187,10 @@ impl HttpService {
         }
         html_headers::add(&mut response);
         cache_policy::write_headers(&mut response);
-        if matches!(&self.listener, Listener::Public { shared, .. } if shared.has_tags) {
-            cdn::tag_as_shared(&mut response);
-        }
+        cdn::write_headers(
+            &mut response,
+            matches!(&self.listener, Listener::Public { shared, .. } if shared.has_tags),
+        );
         response
     }
 

@@ -129,12 +129,15 @@ pub fn errors(own: &[ErrorType], policy: CachePolicy) -> Responses {
     ];
     let mut types = [own, &COMMON].concat();
     types.sort_by_key(|error_type| error_type.status());
-    let of_status = types.chunk_by(|a, b| a.status() == b.status());
-    by_status(of_status.map(|types| {
+    let of_status = types.chunk_by(|a, b| a.status() == b.status()).map(|types| {
         let status = types[0].status();
         let policy = if status == StatusCode::NOT_FOUND { policy } else { CachePolicy::NoStore };
         (status, error(types, policy))
-    }))
+    });
+    // Of a proxy in front, such as that of compose/haproxy.
+    let of_proxies = [StatusCode::BAD_GATEWAY, StatusCode::GATEWAY_TIMEOUT]
+        .map(|status| (status, error(&[ErrorType::Unavailable], CachePolicy::NoStore)));
+    by_status(of_status.chain(of_proxies))
 }
 
 /// The errors of an operation outside of `/api`: a client that prefers HTML gets a page.
@@ -224,14 +227,14 @@ mod tests {
     fn errors_are_grouped_by_status() {
         let errors = errors(&[ErrorType::NotFound, ErrorType::MalformedHash], CachePolicy::RoxNotFound);
         let statuses: Vec<&str> = errors.keys().map(String::as_str).collect();
-        assert_eq!(statuses, ["400", "404", "414", "429", "500", "503"]);
+        assert_eq!(statuses, ["400", "404", "414", "429", "500", "502", "503", "504"]);
         let json = serde_json::to_value(&errors).unwrap();
         let description = json["400"]["description"].as_str().unwrap();
         assert!(description.contains("/problems/malformed-hash"), "{description}");
         assert!(description.contains("/problems/bad-host"), "{description}");
         let cached = &json["404"]["headers"]["Cache-Control"]["schema"]["enum"][0];
         assert_eq!(cached, "public, max-age=60");
-        for (status, has) in [("429", true), ("503", true), ("500", false)] {
+        for (status, has) in [("429", true), ("502", true), ("503", true), ("504", true), ("500", false)] {
             assert_eq!(json[status]["headers"].get("Retry-After").is_some(), has, "{status}");
         }
     }

@@ -401,8 +401,27 @@ async fn errors_of_haproxy_are_problem_details() {
     assert_eq!(response.status, 502);
     assert_eq!(response.header("content-type"), "application/problem+json");
     assert_eq!(response.header("retry-after"), "1");
+    assert_eq!(response.header("access-control-expose-headers"), "Retry-After");
     let problem = response.json();
     assert_eq!((&problem["type"], &problem["status"]), (&"/problems/unavailable".into(), &502.into()));
+    assert_has_all_fields(&problem);
+    // The others.
+    let config =
+        std::fs::read_to_string(workspace_root().join("compose/haproxy/haproxy.cfg")).expect("a file");
+    let bodies = config.lines().filter_map(|line| {
+        let error = line.trim().strip_prefix("http-error status ")?;
+        Some(error.split('\'').nth(1).expect("a body"))
+    });
+    let problems: Vec<_> = bodies.map(|body| serde_json::from_str(body).expect("JSON")).collect();
+    assert_eq!(problems.len(), 4);
+    problems.iter().for_each(assert_has_all_fields);
+}
+
+fn assert_has_all_fields(problem: &serde_json::Value) {
+    for field in ["type", "title", "detail"] {
+        assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {problem}");
+    }
+    assert!(problem["status"].is_u64(), "{problem}");
 }
 
 /// Containers that start again may get the addresses of each other.

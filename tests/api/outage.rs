@@ -23,14 +23,23 @@ struct Outage {
 
 impl Outage {
     async fn new() -> Self {
+        Self::with_role("postgres").await
+    }
+
+    /// The service logs in as this role.
+    async fn with_role(role: &str) -> Self {
         let postgres = PrivatePostgres::start();
+        let url = postgres.url().replace("postgres@", &format!("{role}@"));
+        if role != "postgres" {
+            TestDatabase::psql_on(postgres.url(), &format!("CREATE ROLE {role} SUPERUSER LOGIN"));
+        }
         let library = Library::new();
         let chart = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
         for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
             let run = indexer(postgres.url(), arguments);
             assert_eq!(run.code, Some(0), "{}", run.stderr);
         }
-        let service = Service::start(postgres.url());
+        let service = Service::start(&url);
         let unknown = "0".repeat(64);
         let list = service.client().get("/api/chartsets").await.json();
         let id = list["items"][0]["id"].as_str().expect("a chartset").to_owned();
@@ -47,7 +56,7 @@ impl Outage {
         ];
         // A new service has nothing cached.
         drop(service);
-        let service = Service::start(postgres.url());
+        let service = Service::start(&url);
         Self { postgres, service, paths, readiness: 200 }
     }
 
@@ -196,6 +205,27 @@ async fn service_starts_without_postgresql() {
     outage.assert_unavailable().await;
     outage.postgres.restart();
     outage.assert_recovers().await;
+}
+
+/// As while a password is being rotated. PostgreSQL runs again, and refuses the login of the service.
+#[tokio::test]
+async fn refused_login_is_503_until_it_is_permitted() {
+    let outage = Outage::with_role("app").await;
+    let alter = |verb: &str| TestDatabase::psql_on(outage.postgres.url(), &format!("ALTER ROLE app {verb}"));
+    alter("NOLOGIN");
+    outage.postgres.stop();
+    outage.assert_unavailable().await;
+    outage.postgres.restart();
+    let refusals = || outage.postgres.log().matches("is not permitted to log in").count();
+    within(RECOVERY, async || (refusals() > 5).then_some(())).await;
+    let responds_again = || outage.service.log().join("\n").contains("PostgreSQL responds again");
+    outage.assert_unavailable().await;
+    assert!(!responds_again(), "no login has succeeded");
+    let starting = Service::start(&outage.postgres.url().replace("postgres@", "app@"));
+    assert_eq!(starting.private_client().get("/readyz").await.status, 503);
+    alter("LOGIN");
+    outage.assert_recovers().await;
+    within(RECOVERY, async || responds_again().then_some(())).await;
 }
 
 /// Connections with running statements drop all traffic without being closed. New connections work.

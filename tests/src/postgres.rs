@@ -92,7 +92,8 @@ impl PrivatePostgres {
         self.log().lines().filter(|line| line.contains(" WARNING: ")).map(str::to_owned).collect()
     }
 
-    fn log(&self) -> String {
+    /// Its log.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("postgres.log")).expect("a log")
     }
 

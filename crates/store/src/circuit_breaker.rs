@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{Connection, Executor};
 use tokio::time::timeout;
 
+use crate::connection_pool::connect;
 use crate::error::is_connection_failure;
 
 /// Consecutive failures that open the breaker. A single one may be a failover or a restart that is over
@@ -80,10 +81,11 @@ pub(crate) async fn wait_for_response(options: &PgConnectOptions) -> Duration {
     start.elapsed()
 }
 
-/// Reads on a new connection. Returns whether PostgreSQL responds, even with an error.
+/// Reads on a new connection. Returns whether PostgreSQL permits the login, and then responds, even with an
+/// error.
 async fn probe(options: &PgConnectOptions) -> bool {
+    let Ok(mut connection) = connect(options).await else { return false };
     let result = async {
-        let mut connection = PgConnection::connect_with(options).await?;
         connection.execute(PROBE).await?;
         connection.close().await
     };

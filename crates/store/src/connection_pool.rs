@@ -119,6 +119,15 @@ impl fmt::Debug for ConnectionPool {
     }
 }
 
+/// Opens a connection.
+pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    PgConnection::connect_with(options).await.map_err(|error| match error {
+        // sqlx says so of a proxy that accepts a connection, has no server for it, and closes it.
+        sqlx::Error::Protocol(_) => io::Error::other(error).into(),
+        error => error,
+    })
+}
+
 /// Opens the connections of a pool, and decides whether they are reused.
 #[derive(Debug)]
 pub(crate) struct Connector {
@@ -129,12 +138,7 @@ pub(crate) struct Connector {
 
 impl Connector {
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        let connected = PgConnection::connect_with(&self.options).await;
-        let mut connection = connected.map_err(|error| match error {
-            // sqlx says so of a proxy that accepts a connection, has no server for it, and closes it.
-            sqlx::Error::Protocol(_) => io::Error::other(error).into(),
-            error => error,
-        })?;
+        let mut connection = connect(&self.options).await?;
         if let Some(expected) = &self.expected {
             expected.check(&mut connection).await?;
         }

@@ -5,7 +5,7 @@ use std::error::Error;
 use chart_index_domain::ReadError;
 use chart_index_instrumentation::ErrorType;
 use chart_index_objects::ObjectError;
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use crate::time_limit::is_no_response;
 
@@ -110,15 +110,21 @@ pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether PostgreSQL was not reached: no connection, none in time, or a lost one.
+/// Whether PostgreSQL was not reached: no connection, none in time, a refused login, or a lost connection.
 pub(crate) fn is_connection_failure(error: &sqlx::Error) -> bool {
     use sqlx::Error::{Io, PoolTimedOut, Tls, WorkerCrashed};
-    if matches!(error, Io(_) | Tls(_) | PoolTimedOut | WorkerCrashed) {
-        return true;
-    }
-    let Some(code) = sqlstate(error) else { return false };
-    // Connection exceptions; too_many_connections; shutdown, crash, start-up, idle session.
-    code.starts_with("08") || code == "53300" || code.starts_with("57P")
+    matches!(error, Io(_) | Tls(_) | PoolTimedOut | WorkerCrashed)
+        || is_session_end(error)
+        // Connection exceptions.
+        || sqlstate(error).is_some_and(|code| code.starts_with("08"))
+}
+
+/// Whether PostgreSQL ended the session, for example because of a shutdown, or refused to begin one: while it
+/// starts, without a free connection, and where the role, its password, its permissions, or the database is
+/// wrong or missing.
+fn is_session_end(error: &sqlx::Error) -> bool {
+    postgres_error(error)
+        .is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
 /// Whether PostgreSQL is starting, or has no free connection yet: another attempt to connect may succeed.
@@ -134,10 +140,7 @@ pub(crate) fn is_starting_up(error: &sqlx::Error) -> bool {
 /// `DISCARD ALL`, or cannot run it because a migration has changed the type of a column of its result. The
 /// statement did not run. sqlx does not prepare it again, so a retry succeeds only on a new connection.
 pub(crate) fn is_plan_error(error: &sqlx::Error) -> bool {
-    let Some(error) = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
-    else {
-        return false;
-    };
+    let Some(error) = postgres_error(error) else { return false };
     // invalid_sql_statement_name; feature_not_supported, which has other causes as well, from the function that
     // reports "cached plan must not change result type". Messages are translated.
     match error.code() {
@@ -192,13 +195,12 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
     if let sqlx::Error::AnyDriverError(error) = error {
         return error.downcast_ref().is_some_and(ObjectError::is_unavailable);
     }
-    let Some(code) = sqlstate(error) else { return false };
-    // idle_in_transaction_session_timeout: the process was stopped.
-    if code == "25P03" {
+    if is_session_end(error) {
         return true;
     }
+    let Some(code) = sqlstate(error) else { return false };
     // Classes: connection exceptions, transaction conflicts, insufficient resources, and operator intervention,
-    // which includes statement_timeout, shutdown and start-up.
+    // which includes statement_timeout.
     ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
         || is_lock_timeout(error)
         || is_plan_error(error)
@@ -216,4 +218,8 @@ fn is_rejection(error: &sqlx::Error) -> bool {
 
 fn sqlstate(error: &sqlx::Error) -> Option<String> {
     Some(error.as_database_error()?.code()?.into_owned())
+}
+
+fn postgres_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
+    error.as_database_error()?.try_downcast_ref()
 }

@@ -18,6 +18,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::connection_pool::connect;
 use crate::time_limit::{STATEMENT_TIMEOUT, is_no_response, with_time_limit};
 use crate::{Store, StoreError};
 
@@ -78,7 +79,7 @@ impl Store {
             ("tcp_keepalives_interval", "5"),
             ("tcp_keepalives_count", "4"),
         ]);
-        let connecting = with_time_limit(STATEMENT_TIMEOUT, PgConnection::connect_with(&options));
+        let connecting = with_time_limit(STATEMENT_TIMEOUT, connect(&options));
         let connection = connecting.await.map_err(lock_error)?;
         let (connection, lost) = (Arc::new(Mutex::new(connection)), CancellationToken::new());
         let heartbeat = tokio::spawn(send_heartbeats(Arc::clone(&connection), lost.clone()));

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use chart_index_domain::ReadError;
 use chart_index_objects::Objects;
+use sqlx::PgConnection;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, PgConnection};
 
 use crate::circuit_breaker::{CircuitBreaker, wait_for_response};
+use crate::connection_pool::connect;
 use crate::error::{error_type, is_connection_failure, read_error, read_error_type};
 use crate::metrics::PoolName;
 use crate::pooled_connection::PooledConnection;
@@ -98,7 +99,7 @@ impl Store {
 
     /// Opens a connection outside of the pool, with the same timeout.
     pub(crate) async fn connect(&self, options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-        with_time_limit(self.server.config().acquire_timeout, PgConnection::connect_with(options)).await
+        with_time_limit(self.server.config().acquire_timeout, connect(options)).await
     }
 
     /// Runs a read that takes milliseconds, such as that of a few rows by key. An attempt that takes longer

@@ -60,10 +60,34 @@ async fn a_closed_store_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_missing_database_is_an_error() {
+async fn a_missing_database_is_unavailable() {
     let catalogue = Catalogue::create().await;
     let url = format!("{}_elsewhere", catalogue.database.url());
-    assert!(Store::new(&config(&url)).chart(hash(1)).await.is_err());
+    let store = Store::new(&config(&url));
+    assert_every_read_is_unavailable(&store).await;
+    assert!(store.put_chartset(&folder(1, [chart(1)]), 1).await.unwrap_err().is_unavailable());
+    assert!(store.process_locks("index").await.unwrap_err().is_unavailable());
+}
+
+/// A missing role, one without permission to connect, and one that exceeds its limit of connections.
+#[tokio::test]
+async fn a_refused_login_is_unavailable() {
+    let catalogue = Catalogue::create().await;
+    let (server, name) = catalogue.database.url().rsplit_once('/').unwrap();
+    let address = server.rsplit_once('@').unwrap().1;
+    let role = |kind: &str| format!("{name}_{kind}");
+    let _ = catalogue.database.psql(&format!(
+        "CREATE ROLE {} LOGIN; CREATE ROLE {} LOGIN CONNECTION LIMIT 0; REVOKE CONNECT ON DATABASE {name} FROM PUBLIC;
+         GRANT CONNECT ON DATABASE {name} TO {1}",
+        role("forbidden"),
+        role("limited"),
+    ));
+    for kind in ["missing", "forbidden", "limited"] {
+        let store = Store::new(&config(&format!("postgres://{}@{address}/{name}", role(kind))));
+        assert_every_read_is_unavailable(&store).await;
+    }
+    let drop = format!("DROP OWNED BY {0}, {1}; DROP ROLE {0}, {1}", role("forbidden"), role("limited"));
+    let _ = catalogue.database.psql(&drop);
 }
 
 #[tokio::test]

@@ -47,14 +47,19 @@ async fn ingest_serves_its_metrics() {
     assert_eq!(database.titles().len(), 1);
 }
 
+/// As beside `follow` in one container.
 #[tokio::test]
-async fn metrics_address_in_use_is_an_error() {
+async fn metrics_address_in_use_ends_permanent_commands_only() {
     let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = used.local_addr().unwrap().to_string();
-    let library = Library::new();
-    let root = library.argument();
-    let run =
-        indexer("postgres://127.0.0.1:1/none", &["ingest", "--dry-run", &root, "--metrics-listen", &address]);
     let expected = format!("METRICS_LISTEN: cannot listen on {address}: ");
-    assert!(run.code == Some(1) && run.stderr.contains(&expected), "{}", run.stderr);
+    let library = Library::new();
+    library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1));
+    let root = library.argument();
+    for (command, code) in [(&["follow"][..], 1), (&["ingest", "--dry-run", &root], 0)] {
+        let run = IndexerRun::run(
+            indexer_command("postgres://127.0.0.1:1/none", command).env("METRICS_LISTEN", &address),
+        );
+        assert!(run.code == Some(code) && run.stderr.contains(&expected), "{command:?}: {}", run.stderr);
+    }
 }

@@ -96,7 +96,7 @@ impl StoreArguments {
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArguments {
     /// Address on which `/metrics`, `/livez` and `/readyz` are served while the command runs, e.g.
-    /// `127.0.0.1:9091`. Without it there is no listener
+    /// `127.0.0.1:9091`. Without it there is no listener. A command that ends goes on if it is in use
     #[arg(long, env = "METRICS_LISTEN", value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
 }
@@ -112,6 +112,11 @@ impl Command {
             | Self::Rebuild { metrics, .. } => metrics.metrics_listen,
             _ => None,
         }
+    }
+
+    /// Whether the command runs until it is stopped.
+    pub(crate) const fn is_permanent(&self) -> bool {
+        self.follows() || matches!(self, Self::Mirror { .. })
     }
 
     /// Whether the command follows the catalogue for as long as it runs.

@@ -19,6 +19,8 @@ use chart_index_telemetry::Scrape;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::cli::Command;
+
 /// Maximum connections: more than scrapers and probes need.
 const MAX_CONNECTIONS: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero");
 /// Maximum time to receive the head of a request, and in which a client reads nothing of its response.
@@ -39,15 +41,28 @@ impl Readiness {
     }
 }
 
-/// Starts to serve the metrics on this address. Dropping the handle stops it.
+/// Starts to serve the metrics of a command, if it has an address for them. Dropping the handle stops it. A
+/// command that ends goes on without: it may run beside `follow`, in the same container.
 ///
 /// # Errors
-/// The address cannot be used.
+/// The address cannot be used, and the command runs permanently.
 pub(crate) async fn start(
-    address: SocketAddr,
+    command: &Command,
     scrape: Scrape,
-    readiness: Readiness,
-) -> Result<AbortOnDropHandle<()>> {
+    readiness: &Readiness,
+) -> Result<Option<AbortOnDropHandle<()>>> {
+    let Some(address) = command.metrics_listen() else { return Ok(None) };
+    match listen(address, scrape, readiness.clone()).await {
+        Ok(handle) => Ok(Some(handle)),
+        Err(error) if command.is_permanent() => Err(error),
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "metrics are not served");
+            Ok(None)
+        }
+    }
+}
+
+async fn listen(address: SocketAddr, scrape: Scrape, readiness: Readiness) -> Result<AbortOnDropHandle<()>> {
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("METRICS_LISTEN: cannot listen on {address}"))?;

@@ -199,7 +199,12 @@ pub struct RunningIndexer {
 impl RunningIndexer {
     /// Starts a command with a metrics listener on a free port, and waits until it listens.
     pub fn start(command: &mut Command) -> Self {
-        command.env("METRICS_LISTEN", "127.0.0.1:0").env("LOG_FORMAT", "json");
+        Self::start_at(command, "127.0.0.1:0")
+    }
+
+    /// Starts a command with a metrics listener on this address, and waits until it listens.
+    pub fn start_at(command: &mut Command, address: &str) -> Self {
+        command.env("METRICS_LISTEN", address).env("LOG_FORMAT", "json");
         let mut child =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("chart-indexer starts");
         let mut log = BufReader::new(child.stderr.take().expect("the log is piped")).lines();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chart_index_system_tests::{PrivatePrometheus, Rule};
+use chart_index_system_tests::{PrivatePrometheus, RUNBOOK_URL, Rule};
 
 use super::dashboards::documented_metrics;
 use super::expressions::metrics;
@@ -84,6 +84,13 @@ async fn every_alert_has_a_severity_and_annotations() {
         let runbook = format!("{{{{ $externalLabels.runbook }}}}#{}", alert.name.to_lowercase());
         assert_eq!(alert.annotations["runbook_url"], runbook, "{}", alert.name);
     }
+}
+
+/// `RUNBOOK_URL` in the environment of Prometheus.
+#[tokio::test]
+async fn alerts_link_to_the_runbook_of_the_operator() {
+    let annotations = PrivatePrometheus::start(&[]).await.annotations("ChartIndexWatchdog").await;
+    assert_eq!(annotations["runbook_url"], format!("{RUNBOOK_URL}#chartindexwatchdog"));
 }
 
 #[tokio::test]

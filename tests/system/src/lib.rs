@@ -26,7 +26,7 @@ pub use engine::Engine;
 pub use haproxy::{PrivateHaproxy, haproxy_program};
 pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
-pub use prometheus::{PrivatePrometheus, Rule};
+pub use prometheus::{PrivatePrometheus, RUNBOOK_URL, Rule};
 pub use s3::PrivateS3;
 pub use varnish::PrivateVarnish;
 

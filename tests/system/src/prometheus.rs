@@ -11,6 +11,9 @@ use reqwest::Url;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// What alerts link to.
+pub const RUNBOOK_URL: &str = "https://runbook.test/runbook.md";
+
 /// Maximum time until a server is ready.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -85,6 +88,19 @@ impl PrivatePrometheus {
         groups.iter().flat_map(|group| group["rules"].as_array().expect("rules")).map(rule).collect()
     }
 
+    /// The annotations of the alerts with this name that are pending or fire, once there is one.
+    pub async fn annotations(&self, alert: &str) -> Value {
+        let found = async || {
+            let response = self.get("alerts", &[]).await.expect("a list of alerts");
+            let alerts = response["alerts"].as_array().expect("alerts");
+            alerts
+                .iter()
+                .find(|one| one["labels"]["alertname"] == alert)
+                .map(|one| one["annotations"].clone())
+        };
+        within(START_TIMEOUT, found).await.0
+    }
+
     /// Waits until every rule was evaluated.
     pub async fn wait_for_evaluations(&self) {
         within(START_TIMEOUT, async || {
@@ -143,6 +159,8 @@ fn spawn(folder: &Path, address: SocketAddr) -> Child {
     Command::new("prometheus")
         .current_dir(folder)
         .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"])
+        .arg("--enable-feature=expand-external-labels")
+        .env("RUNBOOK_URL", RUNBOOK_URL)
         .arg(format!("--web.listen-address={address}"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -63,3 +63,23 @@ async fn metrics_address_in_use_ends_permanent_commands_only() {
         assert!(run.code == Some(code) && run.stderr.contains(&expected), "{command:?}: {}", run.stderr);
     }
 }
+
+#[tokio::test]
+async fn follow_tells_when_an_ingest_was_last_complete() {
+    let database = Database::new().await;
+    let library = Library::new();
+    library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1));
+    database.ingest(&library);
+    let follow = RunningIndexer::start(&mut indexer_command(database.0.url(), &["follow"]));
+    let time = async |name| follow.metric(&format!("chart_index_ingest_last_{name}_seconds")).await;
+    let (complete, _) = within(TIMEOUT, async || time("success").await.filter(|time| *time > 0.0)).await;
+    assert!(time("start").await < Some(complete));
+
+    // PostgreSQL rejects the chartset.
+    database.0.psql("ALTER TABLE chartsets ADD CHECK (id IS NULL) NOT VALID");
+    library.osu("alpha/2 set/a.osu", ChartSpec::numbered(2));
+    let failed = database.try_run(&["ingest", &library.argument()]);
+    assert_eq!(failed.code, Some(1), "{}", failed.stderr);
+    within(TIMEOUT, async || time("start").await.filter(|start| *start > complete)).await;
+    assert_eq!(time("success").await, Some(complete));
+}

@@ -56,6 +56,7 @@ mod hash_filters;
 mod import;
 mod incremental_ingest;
 mod indexed_chartsets;
+mod last_ingest;
 #[cfg(test)]
 mod lookup_plan_tests;
 mod lookups;
@@ -119,6 +120,7 @@ pub use hash_filters::{HashFilterState, NewHashFilter};
 pub use import::{ImportOutcome, ImportedChartset, Precedence, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
 pub use indexed_chartsets::ShownCount;
+pub use last_ingest::LastIngest;
 pub use lookups::{KnownChart, RoxFile, RoxSource};
 pub use mirror::MirrorState;
 pub use object_upkeep::{CollectedObjects, FilePlace, MovedFiles};

@@ -12,7 +12,7 @@ use chart_index_store::{Backlog, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::metrics::BacklogGauges;
+use crate::metrics::{BacklogGauges, IngestTimes};
 use crate::metrics_listener::Readiness;
 use crate::purge::{self, Purger};
 use crate::search::{Follower, NodePosition};
@@ -54,16 +54,18 @@ pub(crate) async fn follow(
     }
 }
 
-/// Sets the readiness, and the gauges of the changes without a number and, with nodes, of the changes that
-/// these lack. The gauges have no value while PostgreSQL is unavailable: the passes report it, which fail as
-/// well.
+/// Sets the readiness, and the gauges of the last ingest, of the changes without a number and, with nodes, of
+/// the changes that these lack. The gauges have no value while PostgreSQL is unavailable: the passes report it,
+/// which fail as well.
 async fn observe(store: Store, positions: Vec<NodePosition>, readiness: Readiness) -> Infallible {
     let feed = BacklogGauges::of_change_feed(&meter());
     let nodes = BacklogGauges::of_nodes(&meter());
+    let ingests = IngestTimes::new(&meter());
     let mut lags = vec![None; positions.len()];
     loop {
         readiness.set(positions.iter().all(|position| position.get().is_some()));
         feed.set(store.pending_changes().await.ok());
+        ingests.set(store.last_ingest().await.ok().flatten());
         nodes.set(greatest_backlog(&store, &positions, &mut lags).await.unwrap_or_default());
         tokio::time::sleep(INTERVAL).await;
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use chart_index_instrumentation::DATABASE_BUCKETS;
-use chart_index_store::Backlog;
+use chart_index_store::{Backlog, LastIngest};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Meter};
 use strum::VariantArray;
@@ -78,6 +78,36 @@ impl IngestMetrics {
     /// Records a file or chart that was not indexed.
     pub(crate) fn record_refusal(&self, kind: RefusalKind) {
         self.refusals[kind as usize].add(1);
+    }
+}
+
+/// When an ingest last began and when one was last complete, as `follow` reads it.
+#[derive(Debug)]
+pub(crate) struct IngestTimes(Arc<Mutex<Option<LastIngest>>>);
+
+impl IngestTimes {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        let times = Arc::<Mutex<Option<LastIngest>>>::default();
+        observe_time(
+            meter,
+            "chart_index.ingest.last_start",
+            "Unix time at which the last ingest began",
+            &times,
+            |times| times.map(|times| times.began_at_ms),
+        );
+        observe_time(
+            meter,
+            "chart_index.ingest.last_success",
+            "Unix time at which an ingest was last complete; 0 before the first one",
+            &times,
+            |times| times.map(|times| times.completed_at_ms.unwrap_or(0)),
+        );
+        Self(times)
+    }
+
+    /// Sets the times that were just read; `None` if they are not known, or before the first ingest.
+    pub(crate) fn set(&self, times: Option<LastIngest>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 }
 
@@ -266,8 +296,8 @@ impl MirrorMetrics {
             .with_description("Changes of the mirrored index by outcome")
             .build();
         let outcome = |outcome| changes.bind(&[KeyValue::new(OUTCOME, outcome)]);
-        let progress = Arc::default();
-        observe_progress(
+        let progress = Arc::<Mutex<MirrorProgress>>::default();
+        observe_time(
             meter,
             "chart_index.mirror.lag",
             "Age of the oldest change of the mirrored index that is not applied; 0 at the end of its change feed",
@@ -277,7 +307,7 @@ impl MirrorMetrics {
                 age_ms.or(progress.is_at_end.then_some(0))
             },
         );
-        observe_progress(
+        observe_time(
             meter,
             "chart_index.mirror.last_success",
             "Unix time at which changes of the mirrored index were last applied, or found to be applied",
@@ -329,19 +359,19 @@ impl MirrorMetrics {
     }
 }
 
-fn current(progress: &Weak<Mutex<MirrorProgress>>) -> Option<MirrorProgress> {
-    Some(*progress.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner))
+fn current<T: Copy>(state: &Weak<Mutex<T>>) -> Option<T> {
+    Some(*state.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Observes a time, which `read` returns in milliseconds while it is known.
-fn observe_progress(
+fn observe_time<T: Copy + Send + 'static>(
     meter: &Meter,
     name: &'static str,
     description: &'static str,
-    progress: &Arc<Mutex<MirrorProgress>>,
-    read: fn(MirrorProgress) -> Option<i64>,
+    state: &Arc<Mutex<T>>,
+    read: fn(T) -> Option<i64>,
 ) {
-    let weak = Arc::downgrade(progress);
+    let weak = Arc::downgrade(state);
     meter
         .f64_observable_gauge(name)
         .with_unit("s")
@@ -469,6 +499,18 @@ mod tests {
         }
         let last = metrics.samples("chart_index_sync_last_success_seconds");
         assert!(last.len() == 1 && last[0].contains("{chart_index_search_node=\"a:7700\"} "), "{last:?}");
+    }
+
+    #[test]
+    fn times_of_ingests_have_no_value_before_the_first() {
+        let metrics = Metrics::new();
+        let times = IngestTimes::new(&metrics.meter());
+        assert_eq!(metrics.samples("chart_index_ingest"), Vec::<String>::new());
+        times.set(Some(LastIngest { began_at_ms: 1_500, completed_at_ms: None }));
+        let value = |name| metrics.value(&format!("chart_index_ingest_last_{name}_seconds"));
+        assert_eq!((value("start"), value("success")), (1.5, 0.0));
+        times.set(Some(LastIngest { began_at_ms: 1_500, completed_at_ms: Some(2_000) }));
+        assert_eq!((value("start"), value("success")), (1.5, 2.0));
     }
 
     #[test]

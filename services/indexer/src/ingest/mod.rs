@@ -78,6 +78,9 @@ pub(crate) async fn ingest(
 ) -> Result<Completion> {
     let inputs = find_inputs(&options.paths)?;
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
+    if let Some(store) = &store {
+        retry_store_call(&CancellationToken::new(), || store.record_ingest_start()).await?;
+    }
     let _numbering = store.as_ref().map(change_feed::assign_in_background);
     let ingest = Ingest::new(store.clone(), inputs, options.full, sampler);
     let completion = ingest.run(&mut report).await;
@@ -96,6 +99,9 @@ pub(crate) async fn ingest(
     reported?;
     if completion == Completion::All && report.failed() > 0 {
         bail!("PostgreSQL rejected {}", plural(report.failed() as u64, "chartset"));
+    }
+    if let (Some(store), Completion::All) = (&store, completion) {
+        retry_store_call(&CancellationToken::new(), || store.record_ingest_end()).await?;
     }
     Ok(completion)
 }

@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use hyper::Method;
-use serde_json::json;
 
 use super::*;
 

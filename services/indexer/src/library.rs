@@ -168,15 +168,19 @@ fn joined(folder: &str, path: &str) -> String {
     if folder.is_empty() || path.is_empty() { format!("{folder}{path}") } else { format!("{folder}/{path}") }
 }
 
-/// Finds the inputs at or below a path of the command line, in order.
+/// Finds the inputs at or below a path of the command line, in order. A folder below it that cannot be listed is
+/// an input, which is refused when it is read.
 ///
 /// # Errors
-/// The path does not exist, or a folder cannot be listed.
+/// The path does not exist, or cannot be listed.
 pub(crate) fn find_inputs(path: &Path) -> Result<Vec<Input>> {
     let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
     let library = Library { root: library_root(&path) };
     let mut found = BTreeSet::new();
-    library.collect(&path, &mut found)?;
+    if path.is_dir() {
+        std::fs::read_dir(&path).with_context(|| format!("cannot list {}", path.display()))?;
+    }
+    library.collect(&path, &mut found);
     Ok(found.into_iter().collect())
 }
 
@@ -209,55 +213,56 @@ struct Library {
 
 impl Library {
     /// Adds the inputs at or below `path`, a folder or file in this library.
-    fn collect(&self, path: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
+    fn collect(&self, path: &Path, found: &mut BTreeSet<Input>) {
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
         let parts: Vec<&OsStr> = relative.iter().collect();
         match (game_layout(parts.first().copied()), parts.len()) {
-            (_, 0) => self.collect_root(path, found),
-            (Some(_), 1) => self.collect_entries(path, found),
+            // The games, other folders, and chart files directly in the root.
+            (_, 0) => self.collect_entries(path, Some(Layout::Plain), found),
+            (Some(_), 1) => self.collect_entries(path, None, found),
             (Some(Layout::AlphaSet), _) => {
                 found.insert(self.input(&self.ancestor(&parts, 2), Layout::AlphaSet));
-                Ok(())
             }
-            (Some(_), 2) if path.is_dir() => {
-                if contains_chart_files(path)? {
-                    found.insert(self.input(path, Layout::BetaPack));
-                }
-                self.collect_entries(path, found)
-            }
+            (Some(_), 2) if path.is_dir() => self.collect_entries(path, Some(Layout::BetaPack), found),
             (Some(_), 2) => {
                 found.insert(self.input(path, Layout::BetaPack));
-                Ok(())
             }
             (Some(_), _) => {
                 found.insert(self.input(&self.ancestor(&parts, 3), Layout::BetaSong));
-                Ok(())
             }
             (None, _) => self.collect_plain(path, found),
         }
     }
 
-    /// Adds the inputs of the whole library: the games, other folders, and chart files directly in the root.
-    fn collect_root(&self, root: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
-        if contains_chart_files(root)? {
-            found.insert(self.input(root, Layout::Plain));
+    /// Adds the inputs in a folder, and with a layout the folder itself if it has chart files directly in it.
+    fn collect_entries(&self, folder: &Path, layout: Option<Layout>, found: &mut BTreeSet<Input>) {
+        match list(folder) {
+            Ok((has_charts, entries)) => {
+                if let Some(layout) = layout.filter(|_| has_charts) {
+                    found.insert(self.input(folder, layout));
+                }
+                for entry in entries {
+                    self.collect(&entry, found);
+                }
+            }
+            // To be refused.
+            Err(_) => drop(found.insert(self.input(folder, layout.unwrap_or(Layout::Plain)))),
         }
-        self.collect_entries(root, found)
-    }
-
-    fn collect_entries(&self, folder: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
-        for entry in folders_and_archives(folder)? {
-            self.collect(&entry, found)?;
-        }
-        Ok(())
     }
 
     /// Adds every archive, and every folder with chart files directly in it, outside the games.
-    fn collect_plain(&self, path: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
+    fn collect_plain(&self, path: &Path, found: &mut BTreeSet<Input>) {
         // Not sorted by the directory walk, which would hold all files of a folder in memory.
         let mut last_folder = PathBuf::new();
         for entry in WalkDir::new(path).max_depth(MAX_DEPTH) {
-            let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                // To be refused.
+                Err(error) => {
+                    found.insert(self.input(error.path().unwrap_or(path), Layout::Plain));
+                    continue;
+                }
+            };
             if !entry.file_type().is_file() {
                 continue;
             }
@@ -271,7 +276,6 @@ impl Library {
                 folder.clone_into(&mut last_folder);
             }
         }
-        Ok(())
     }
 
     /// The first `count` components below the root: a path inside a song folder selects the whole folder, so
@@ -299,34 +303,21 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     named && path.is_file()
 }
 
-fn contains_chart_files(folder: &Path) -> Result<bool> {
-    let any = || -> std::io::Result<bool> {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            if chart_format(&path).is_some() && path.is_file() {
-                return Ok(true);
-            }
+/// Whether a folder has chart files directly in it, and the folders and archives in it, sorted. Other files are
+/// not held in memory.
+fn list(folder: &Path) -> std::io::Result<(bool, Vec<PathBuf>)> {
+    let (mut has_charts, mut found) = (false, Vec::new());
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() || is_archive(&path) || kind.is_symlink() && path.is_dir() {
+            found.push(path);
+        } else if chart_format(&path).is_some() && path.is_file() {
+            has_charts = true;
         }
-        Ok(false)
-    };
-    any().with_context(|| format!("cannot list {}", folder.display()))
-}
-
-/// The folders and archives in a folder, sorted. Other files are not held in memory.
-fn folders_and_archives(folder: &Path) -> Result<Vec<PathBuf>> {
-    let list = || -> std::io::Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            let (path, kind) = (entry.path(), entry.file_type()?);
-            if kind.is_dir() || is_archive(&path) || kind.is_symlink() && path.is_dir() {
-                found.push(path);
-            }
-        }
-        found.sort();
-        Ok(found)
-    };
-    list().with_context(|| format!("cannot list {}", folder.display()))
+    }
+    found.sort();
+    Ok((has_charts, found))
 }
 
 #[cfg(test)]
@@ -498,6 +489,30 @@ mod tests {
         let expected = ["alpha/1 one", "alpha/0 none", "alpha/1 one"];
         let found: Vec<_> = inputs_of(&files, "").into_iter().map(|(path, _)| path).collect();
         assert_eq!(found, expected);
+    }
+
+    /// Its path is too long, which holds for every user.
+    #[test]
+    fn folder_that_cannot_be_listed_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let half = ["x".repeat(255).as_str(); 8].join("/");
+        for parent in [root.path().to_owned(), root.path().join(&half)] {
+            let made = std::process::Command::new("mkdir").args(["-p", &half]).current_dir(parent).status();
+            assert!(made.unwrap().success());
+        }
+        write(root.path(), "other/a.osu");
+        write(root.path(), "alpha/5 name/a.osu");
+        let inputs = find_inputs(root.path()).unwrap();
+        let readable: Vec<&str> = inputs
+            .iter()
+            .filter(|input| input_files::read(input).is_ok())
+            .map(|input| input.path.as_str())
+            .collect();
+        assert_eq!((inputs.len(), readable), (3, vec!["alpha/5 name", "other"]));
+        let gone = root.path().join("beta/7 gone");
+        let (library, mut found) = (Library { root: root.path().to_owned() }, BTreeSet::new());
+        library.collect_entries(&gone, Some(Layout::BetaPack), &mut found);
+        assert!(found.iter().all(|input| input_files::read(input).is_err()) && found.len() == 1);
     }
 
     #[test]

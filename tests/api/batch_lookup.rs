@@ -92,10 +92,14 @@ async fn invalid_requests_are_4xx() {
         assert_eq!(problem["type"], format!("/problems/{kind}"), "{name}");
         assert_eq!(problem.get("parameter").and_then(|name| name.as_str()), parameter, "{name}");
     }
-    for content_type in ["text/plain", "application/x-www-form-urlencoded"] {
-        let headers = [("content-type", content_type)];
-        let response = index.client.send(Method::POST, PATH, &headers, hashes(1)).await;
+    for headers in [
+        &[("content-type", "text/plain")][..],
+        &[("content-type", "application/x-www-form-urlencoded")],
+        &[("content-type", "application/json"), ("content-encoding", "gzip")],
+    ] {
+        let response = index.client.send(Method::POST, PATH, headers, hashes(1)).await;
         assert_eq!((response.status.as_u16(), response.header("accept")), (415, "application/json"));
+        assert_eq!(response.header("accept-encoding"), "identity");
     }
 }
 

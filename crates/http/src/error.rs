@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{
+    ACCEPT, ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER,
+};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
@@ -270,7 +272,7 @@ impl ApiError {
             Self::IncompleteBody => "the body ended early".into(),
             Self::RequestTimeout => "the body was not complete within one second".into(),
             Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
-            Self::UnsupportedMediaType => "send the body as application/json".into(),
+            Self::UnsupportedMediaType => "send the body as application/json, without a Content-Encoding".into(),
             Self::ChangesLost => {
                 "the change with this sequence was lost when the index was set back; start again from 0 or from an export".into()
             }
@@ -390,6 +392,7 @@ impl ApiError {
         if matches!(self, Self::UnsupportedMediaType) {
             // RFC 9110, section 15.5.16.
             response.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+            response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         response.extensions_mut().insert(Arc::new(self));
         response

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
@@ -36,15 +36,15 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonRequest<T> {
     }
 }
 
-/// Receives a JSON body of at most 128 KiB into memory. Rejects another media type, and a larger
-/// `Content-Length`, before reading the body.
+/// Receives a JSON body of at most 128 KiB into memory. Rejects another media type, a content coding, and a
+/// larger `Content-Length`, before reading the body.
 ///
 /// # Errors
 ///
 /// [`ApiError::UnsupportedMediaType`], [`ApiError::ContentTooLarge`], [`ApiError::IncompleteBody`], or
 /// [`ApiError::RequestTimeout`].
 pub(crate) async fn receive(request: Request, timer: &ConnectionTimer) -> Result<Request, ApiError> {
-    if !has_json_type(request.headers()) {
+    if !has_json_type(request.headers()) || has_coding(request.headers()) {
         return Err(ApiError::UnsupportedMediaType);
     }
     let (parts, body) = request.into_parts();
@@ -62,6 +62,14 @@ fn has_json_type(headers: &HeaderMap) -> bool {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = content_type.split(';').next().unwrap_or_default();
     media_type.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Whether the body has a content coding, such as gzip, which no endpoint decodes (RFC 9110, section 8.4).
+fn has_coding(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 async fn read(body: Body) -> Result<Vec<u8>, ApiError> {
@@ -107,6 +115,19 @@ mod tests {
         for rejected in [None, Some(""), Some("text/plain"), Some("application/jsonx"), Some("text/json")] {
             let error = extract(rejected, "[1, 2]".into()).await.unwrap_err();
             assert!(matches!(error, ApiError::UnsupportedMediaType), "{rejected:?}: {error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn body_with_a_content_coding_is_rejected() {
+        for (coding, is_accepted) in
+            [("identity", true), ("gzip", false), ("", false), ("x, identity", false)]
+        {
+            let request = Request::builder().header(CONTENT_TYPE, "application/json");
+            let request = request.header(CONTENT_ENCODING, coding).body("[1]".into()).unwrap();
+            let received = receive(request, &ConnectionTimer::default()).await;
+            let is_rejected = matches!(received, Err(ApiError::UnsupportedMediaType));
+            assert_eq!((received.is_ok(), is_rejected), (is_accepted, !is_accepted), "{coding}");
         }
     }
 

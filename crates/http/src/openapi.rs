@@ -165,9 +165,9 @@ fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
             .header("Retry-After", seconds())
             .header("RateLimit-Policy", rate_limit("The limit: `q` requests in `w` seconds"))
             .header("RateLimit", rate_limit("Its state: `r` requests left, one more in `t` seconds")),
-        ErrorType::UnsupportedMediaType => {
-            response.header("Accept", constant_header("application/json", "The media type to send"))
-        }
+        ErrorType::UnsupportedMediaType => response
+            .header("Accept", constant_header("application/json", "The media type to send"))
+            .header("Accept-Encoding", constant_header("identity", "No content coding is supported")),
         kind if kind.status() == StatusCode::SERVICE_UNAVAILABLE => response.header("Retry-After", seconds()),
         _ => response,
     }

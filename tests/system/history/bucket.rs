@@ -49,6 +49,24 @@ impl Bucket {
         texts(&list, "Key").filter_map(|key| key.rsplit('/').next()).map(str::to_owned).collect()
     }
 
+    /// Deletes the object at this index, modulo their number. Returns the path of the marker of its deletion.
+    pub(crate) fn lose(&self, index: usize) -> Option<String> {
+        let list = self.send("GET", "/charts?list-type=2&prefix=files/&max-keys=100000", "");
+        let keys: Vec<_> = texts(&list, "Key").collect();
+        let key = keys.get(index % keys.len().max(1))?;
+        let response = self.send("DELETE", &format!("/charts/{key}"), "");
+        let version = response.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("x-amz-version-id").then_some(value)
+        });
+        Some(format!("/charts/{key}?versionId={}", version.expect("a version")))
+    }
+
+    /// Reverts a deletion.
+    pub(crate) fn bring_back(&self, marker: &str) {
+        self.send("DELETE", marker, "");
+    }
+
     /// Brings back all objects that were deleted.
     pub(crate) fn undelete(&self) {
         let list = self.send("GET", "/charts?versions&max-keys=100000", "");

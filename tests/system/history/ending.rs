@@ -175,8 +175,12 @@ fn run_indexer(world: &World, arguments: &[&str]) -> (bool, String) {
 /// Compares an export of the index with one of the mirror that `chart-indexer` has filled.
 fn compare_with_mirror(world: &World, export: &Path) -> Result<(), String> {
     let start = Instant::now();
-    let last = world.system().postgres.psql("chart_index", "SELECT last_sequence FROM change_feed");
-    let reached = format!("SELECT sequence >= {last} AND NOT is_starting FROM mirror");
+    let of_index = |expression| {
+        world.system().postgres.psql("chart_index", &format!("SELECT {expression} FROM change_feed"))
+    };
+    let (lineage, last) = (of_index("change_feed_lineage()"), of_index("last_sequence"));
+    let reached =
+        format!("SELECT lineage = {lineage} AND sequence >= {last} AND NOT is_starting FROM mirror");
     while world.system().postgres.psql(MIRROR_DATABASE, &reached) != "t" {
         if start.elapsed() > MIRROR_TIMEOUT {
             return Err(format!("the mirror has not reached sequence {last} after {MIRROR_TIMEOUT:?}"));

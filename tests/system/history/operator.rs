@@ -115,6 +115,7 @@ impl Operator {
             }
             Fault::PromotePostgres(lag) => self.promote(*lag),
             Fault::RestorePostgres(age) => self.restore(*age),
+            Fault::RestoreDump(age) => self.restore_dump(*age),
             Fault::PauseReplay(duration) => {
                 let run = |function| query(&standby_url("postgres"), &format!("SELECT {function}()"));
                 // Fails if a new standby is not ready for reads yet.
@@ -123,6 +124,7 @@ impl Operator {
                 let _ = run("pg_wal_replay_resume");
             }
             Fault::SlowPurges(duration) => self.slow_down(FOLLOW, EDGE, *duration),
+            Fault::LoseObject(index, duration) => self.lose_object(*index as usize, *duration),
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -190,6 +192,17 @@ impl Operator {
         self.after_reset();
     }
 
+    fn restore_dump(&self, age: Duration) {
+        let before = self.world.now();
+        let Ok(dump) = self.world.system().postgres.dump("chart_index") else { return };
+        let point = (before, self.world.now());
+        self.wait(age);
+        let start = self.world.now();
+        self.world.system().postgres.restore_dump(&dump, "chart_index");
+        self.world.model().reset(Reset { start, end: self.world.now(), point });
+        self.after_reset();
+    }
+
     /// "Restored to a point in time, or failed over": rebuilds the search nodes. The writers ingest and remove
     /// anyway. Objects that the earlier state names may have been deleted: they come back once no command runs
     /// that may delete what it has read in the later one.
@@ -203,6 +216,16 @@ impl Operator {
             let mut command = self.world.system().indexer(FOLLOW, &["rebuild"]);
             let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
             self.world.system().start_process(FOLLOW);
+        }
+    }
+
+    /// A command may have written the object again meanwhile.
+    fn lose_object(&self, index: usize, duration: Duration) {
+        let system = || self.world.system();
+        let lost = system().bucket.as_ref().and_then(|bucket| bucket.lose(index));
+        self.wait(duration);
+        if let (Some(bucket), Some(lost)) = (&system().bucket, lost) {
+            bucket.bring_back(&lost);
         }
     }
 
@@ -268,8 +291,9 @@ fn copy(from: &Path, to: &Path) {
 
 fn scope(fault: &Fault) -> Scope {
     match *fault {
-        Fault::PromotePostgres(_) | Fault::RestorePostgres(_) => Scope::Reset,
+        Fault::PromotePostgres(_) | Fault::RestorePostgres(_) | Fault::RestoreDump(_) => Scope::Reset,
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
+        Fault::LoseObject(..) => Scope::Objects(None),
         Fault::RestoreNode(..) => Scope::Search,
         Fault::BlockNumbering(_) => Scope::Follow,
         Fault::SlowPurges(_) => Scope::Purges,

@@ -87,12 +87,16 @@ pub(crate) enum Fault {
     PromotePostgres(Duration),
     /// A restore to the state this long before.
     RestorePostgres(Duration),
+    /// A restore of a dump from this long before, into a new database.
+    RestoreDump(Duration),
     /// The standby receives changes and does not show them.
     PauseReplay(Duration),
     /// Half of the packets between `follow` and the edge are lost.
     SlowPurges(Duration),
     FlushRedis,
     FailOverRedis,
+    /// An object is not in the bucket for this time: the one at this index, modulo their number.
+    LoseObject(u32, Duration),
     /// The node gets the data that it had this long before.
     RestoreNode(&'static str, Duration),
     /// A transaction in another database stays open.
@@ -108,13 +112,14 @@ impl Fault {
             Self::Kill(name, _) | Self::Freeze(name, _) | Self::RestoreNode(name, _) => vec![name],
             Self::Separate(first, second, _) => vec![first, second],
             // What follows is a new standby, a rebuild of the search nodes, and the return of deleted objects.
-            Self::PromotePostgres(_) | Self::RestorePostgres(_) => {
+            Self::PromotePostgres(_) | Self::RestorePostgres(_) | Self::RestoreDump(_) => {
                 [&["postgres", "postgres-standby", FOLLOW, OBJECTS], &NODES[..]].concat()
             }
             Self::PauseReplay(_) => vec!["postgres-standby"],
             Self::SlowPurges(_) => vec![FOLLOW, EDGE],
             Self::FlushRedis => vec!["redis"],
             Self::FailOverRedis => vec!["redis", "redis-standby"],
+            Self::LoseObject(..) => vec![OBJECTS],
             Self::OpenTransaction(_) | Self::BlockNumbering(_) => vec!["postgres"],
         }
     }
@@ -250,6 +255,7 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
             Fault::Separate(first, second, if random.one_in(6) { duration * 4 } else { duration })
         }
         17 => Fault::PromotePostgres(milliseconds(random, 0, 6000)),
+        18 if random.one_in(2) => Fault::RestoreDump(earlier),
         18 => Fault::RestorePostgres(earlier),
         19 => Fault::FlushRedis,
         20 => Fault::FailOverRedis,
@@ -261,13 +267,14 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     }
 }
 
-/// The object store refuses connections, hangs, or cannot be reached.
+/// The object store refuses connections, hangs, cannot be reached, or lacks an object.
 fn fault_of_objects(random: &mut Random) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
-    match random.below(6) {
+    match random.below(7) {
         0 | 1 => Fault::Kill(OBJECTS, duration),
         2 | 3 => Fault::Freeze(OBJECTS, duration),
         4 => Fault::Separate(one_of(random, &REPLICAS), OBJECTS, duration),
+        5 => Fault::LoseObject(random.below(1_000), duration),
         _ => Fault::Separate(one_of(random, &WRITERS), OBJECTS, duration),
     }
 }

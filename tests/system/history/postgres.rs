@@ -88,7 +88,11 @@ impl PostgresPair {
     }
 
     pub(crate) fn try_psql(&self, database: &str, statement: &str) -> Result<String, String> {
-        query(&format!("postgres://postgres@{}/{database}", self.addresses[self.primary]), statement)
+        query(&self.url(database), statement)
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@{}/{database}", self.addresses[self.primary])
     }
 
     /// One of the servers.
@@ -145,6 +149,26 @@ impl PostgresPair {
         for setting in ["recovery_target_name", "recovery_target_action", "restore_command", "hot_standby"] {
             self.psql("postgres", &format!("ALTER SYSTEM RESET {setting}"));
         }
+    }
+
+    /// Dumps a database of the primary into a file.
+    pub(crate) fn dump(&self, database: &str) -> Result<PathBuf, String> {
+        let file = self.folder.join("dump");
+        let url = self.url(database);
+        let options = ["--format=custom", "--compress=0", "--dbname", &url, "--file", &path(&file)];
+        let output = Command::new("pg_dump").args(options).output().expect("pg_dump is installed");
+        let error = || String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(file) } else { Err(error()) }
+    }
+
+    /// Restores a dump into a new database, which takes the name of the lost one then.
+    pub(crate) fn restore_dump(&self, dump: &Path, name: &str) {
+        self.psql("postgres", "CREATE DATABASE restored TEMPLATE template0");
+        let url = self.url("restored");
+        run(&["pg_restore", "--exit-on-error", "--dbname", &url, &path(dump)].map(str::to_owned));
+        self.psql("postgres", &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"));
+        self.psql("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
+        self.psql("postgres", &format!("ALTER DATABASE restored RENAME TO {name}"));
     }
 
     /// Takes a base backup of the primary, and starts a new standby from it.

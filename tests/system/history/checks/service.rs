@@ -42,7 +42,9 @@ pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<Stri
     }
     let from = start.saturating_sub(GRACE);
     let is_disturbed = history.faults(from, end).next().is_some()
-        || code == 503 && history.object_faults(exchange, from, end).next().is_some();
+        || history
+            .object_faults(exchange, from, end)
+            .any(|fault| code == 503 || fault.name.starts_with("LoseObject"));
     if (code >= 500 && !is_disturbed) || code == 429 {
         return Some(format!("without a fault: {}", describe(exchange)));
     }

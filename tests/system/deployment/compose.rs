@@ -103,7 +103,7 @@ fn services_are_checked_and_start_in_order() {
         ("meilisearch-keys", ["meilisearch"].as_slice()),
         ("migrate", &["postgres"]),
         ("ingest", &["migrate"]),
-        ("sync", &["meilisearch-keys", "migrate"]),
+        ("sync", &["migrate"]),
         ("lookup-1", &["migrate", "redis"]),
         ("browse-2", &["migrate", "redis"]),
         ("pages-1", &["migrate", "redis"]),

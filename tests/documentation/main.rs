@@ -11,6 +11,7 @@ mod links;
 mod log_messages;
 mod note_hash;
 mod settings;
+mod tables;
 
 use std::process::Command;
 

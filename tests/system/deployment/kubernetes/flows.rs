@@ -29,6 +29,8 @@ const FLOWS: &[&str] = &[
     // The API of Kubernetes and the object store.
     "cnpg.io/cluster egress 0.0.0.0/0 TCP 443",
     "cnpg.io/cluster egress 0.0.0.0/0 TCP 6443",
+    "cnpg.io/cluster egress ::/0 TCP 443",
+    "cnpg.io/cluster egress ::/0 TCP 6443",
 ];
 
 /// Everything is denied, both ways, except the flows that are needed.

@@ -117,6 +117,28 @@ fn services_are_checked_and_start_in_order() {
 }
 
 #[test]
+/// The formula of docs/operations/capacity.md, "Connections", with `follow` and two other commands.
+#[test]
+fn postgresql_has_enough_connections() {
+    const OF_COMMANDS: u64 = 3 * 16;
+    const RESERVED: u64 = 10;
+    let services = services();
+    let of_replica = |name: &str| {
+        let files = services[name]["env_file"].as_array().expect("files").iter().filter_map(Value::as_str);
+        let files = files.filter(|file| *file != "compose/local.env");
+        let read =
+            |file| std::fs::read_to_string(chart_index_tests::workspace_root().join(file)).expect("a file");
+        let settings: String = files.map(read).collect();
+        let values = settings.lines().filter_map(|line| line.strip_prefix("DATABASE_MAX_CONNECTIONS="));
+        values.last().and_then(|value| value.parse::<u64>().ok()).expect("a number") + 2
+    };
+    let needed = REPLICAS.map(of_replica).into_iter().sum::<u64>() + OF_COMMANDS + RESERVED;
+    let command = services["postgres"]["command"].as_array().expect("arguments");
+    let mut maximum =
+        command.iter().filter_map(|argument| argument.as_str()?.strip_prefix("-cmax_connections="));
+    assert_eq!(maximum.next(), Some(needed.to_string().as_str()));
+}
+
 fn replicas_have_time_to_drain() {
     let settings = std::fs::read_to_string(chart_index_tests::workspace_root().join("compose/replica.env"));
     let settings = settings.expect("compose/replica.env");

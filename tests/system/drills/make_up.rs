@@ -40,6 +40,8 @@ async fn replaces_images_and_keeps_data(site: Site) {
     }
 
     let before = inspect_all(&site);
+    write_export(&site.project);
+
     let haproxy_started = start_of_haproxy(&site.project);
     for file in ["monitoring/prometheus.yml", "compose/haproxy/haproxy.cfg"] {
         replace(&site.project, file);
@@ -80,7 +82,18 @@ async fn replaces_images_and_keeps_data(site: Site) {
     assert_eq!(site.status_of("lookup-1", &site.removable).await, "unknown");
 }
 
-/// The commands that docs/runbook.md has for Compose, with harmless arguments.
+/// As docs/operations/exports.md says, which has another folder.
+fn write_export(project: &ComposeProject) {
+    let page = std::fs::read_to_string(workspace_root().join("docs/operations/exports.md")).expect("a page");
+    let (_, commands) = page.split_once("```sh\ninstall ").expect("commands");
+    let (commands, _) = commands.split_once("```").expect("their end");
+    let folder = project.folder().join("exports");
+    let folder = folder.to_str().expect("UTF-8");
+    project.run_shell(&format!("install {commands}").replace("/var/lib/chart-index/exports", folder));
+    let mut written = std::fs::read_dir(folder).expect("a folder").flatten();
+    assert!(written.any(|entry| entry.path().join("manifest.json").is_file()), "there is an export");
+}
+
 /// A fix of the programs does not wait for a Meilisearch that does not start.
 async fn replaces_images_without_meilisearch(site: &Site) {
     let before = site.project.inspect("browse-1");

@@ -6,21 +6,21 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chart_index_system_tests::{ComposeProject, PrivateS3};
-use chart_index_tests::within;
+use chart_index_tests::{within, workspace_root};
 
 use super::report::Drill;
 use super::site::{self, SERVICES, Site, TIMEOUT};
 
 /// The S3 server runs on the host of the engine. It starts before the networks, on all addresses.
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 9000);
-/// Where services reach it: the address of the host on the network `data`.
+/// Where services reach it: the address of the host on the network `published`, as if it were outside.
 const ENDPOINT: &str = "http://172.30.66.1:9000";
 /// The longest that a response takes while the bucket is frozen: `REQUEST_DEADLINE_MS`, and a margin.
 const DEADLINE: Duration = Duration::from_secs(7);
 
-const OVERRIDE: &str = "
+const NETWORK: &str = "
 networks:
-  data: {internal: true, ipam: {config: [{subnet: 172.30.66.0/26}]}}
+  published: {ipam: {config: [{subnet: 172.30.66.0/26}]}}
 ";
 
 #[test]
@@ -40,9 +40,14 @@ fn run(drill: impl AsyncFnOnce(Site, &PrivateS3) + Send) {
     let start = async |project: &ComposeProject| {
         bucket.set(PrivateS3::start_on(SERVER).await).expect("it is started once");
         let settings = PrivateS3::variables(ENDPOINT).map(|(name, value)| format!("{name}={value}\n"));
-        for (name, content) in
-            [("docker-compose.override.yml", OVERRIDE), ("compose/local.env", &settings.concat())]
-        {
+        let page = std::fs::read_to_string(workspace_root().join("docs/operations/objects.md"));
+        let page = page.expect("a page");
+        let (_, rest) = page.split_once("```yaml\n").expect("an override");
+        let (way_out, _) = rest.split_once("```").expect("its end");
+        for (name, content) in [
+            ("docker-compose.override.yml", format!("{way_out}{NETWORK}")),
+            ("compose/local.env", settings.concat()),
+        ] {
             std::fs::write(project.folder().join(name), content).expect("a file");
         }
         project.up().await;

@@ -69,6 +69,10 @@ fn every_component_is_in_an_overlay() {
     let components = fs::read_dir(workspace_root().join("k8s/components")).expect("a folder");
     for component in components {
         let component = component.expect("a component").file_name().into_string().expect("UTF-8");
+        // It has a test of its own, below.
+        if component == "objects" {
+            continue;
+        }
         assert!(kustomizations.contains(&format!("- ../../components/{component}\n")), "{component}");
     }
 }
@@ -110,10 +114,8 @@ fn production_names_no_trusted_proxies() {
     assert!(run.stderr.contains("--trusted-proxies"), "{}", run.stderr);
 }
 
-/// The digest of an image follows its tag; names and labels cannot have one.
-#[test]
-fn images_may_have_a_digest() {
-    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+/// The objects of `production` with this after a line of its kustomization.
+fn production_with(line: &str, addition: &str) -> Vec<Value> {
     let copy = tempfile::tempdir().expect("a temporary folder");
     let folders = ["k8s", "compose", "monitoring"].map(|folder| workspace_root().join(folder));
     let copied =
@@ -122,11 +124,49 @@ fn images_may_have_a_digest() {
     let overlay = copy.path().join("k8s/overlays/production");
     let file = overlay.join("kustomization.yaml");
     let original = fs::read_to_string(&file).expect("a kustomization");
-    let tag = "    newTag: 0.1.0\n";
-    assert_eq!(original.matches(tag).count(), 1);
-    fs::write(&file, original.replace(tag, &format!("{tag}    digest: {digest}\n")))
-        .expect("a kustomization");
-    let objects = rendered(overlay.to_str().expect("UTF-8"));
+    assert_eq!(original.matches(line).count(), 1);
+    fs::write(&file, original.replace(line, &format!("{line}{addition}"))).expect("a kustomization");
+    rendered(overlay.to_str().expect("UTF-8"))
+}
+
+/// Access to the bucket for every program that reads or writes objects, and a job that collects garbage. All
+/// else stays as it is.
+#[test]
+fn objects_component_gives_access_to_the_bucket() {
+    let rendered = production_with("  - ../../components/ingest\n", "  - ../../components/objects\n");
+    let expected: BTreeSet<_> = [
+        ("objects are those of the overlay", "CronJob chart-indexer-objects-gc is not expected"),
+        ("objects are those of the overlay", "NetworkPolicy programs-to-objects is not expected"),
+        ("policies permit the needed flows", "permitted: chart-index,chart-indexer egress 0.0.0.0/0 TCP 443"),
+        ("policies permit the needed flows", "permitted: chart-index,chart-indexer egress ::/0 TCP 443"),
+    ]
+    .into();
+    let found = violations("production", rendered.iter().collect());
+    let (from_secret, others): (Vec<_>, Vec<_>) =
+        found.iter().map(|(invariant, one)| (*invariant, one.as_str())).partition(|(invariant, one)| {
+            *invariant == "secrets are files" && one.ends_with(": {\"secretRef\":{\"name\":\"objects\"}}")
+        });
+    assert_eq!(others.into_iter().collect::<BTreeSet<_>>(), expected);
+    let objects = Objects::new("production", rendered.iter().collect());
+    let programs = objects.programs().into_iter().filter(|program| program.object["kind"] != "Job");
+    let mut count = 0;
+    for program in programs {
+        let container = program.containers()[0];
+        assert_eq!(objects.variables(container)["OBJECT_STORE_URL"], "s3://bucket/chart-index");
+        count += 1;
+    }
+    assert_eq!(from_secret.len(), count, "{from_secret:?}");
+    let gc = objects.find("CronJob", "chart-indexer-objects-gc").expect("a job");
+    let container = &gc["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"], json!(["objects", "gc", "--grace", "24h"]));
+    assert_eq!(gc["spec"]["suspend"], Value::Null);
+}
+
+/// The digest of an image follows its tag; names and labels cannot have one.
+#[test]
+fn images_may_have_a_digest() {
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+    let objects = production_with("    newTag: 0.1.0\n", &format!("    digest: {digest}\n"));
     let found = violations("production", objects.iter().collect());
     assert!(found.is_empty(), "{found:#?}");
     let objects = Objects::new("production", objects.iter().collect());

@@ -160,7 +160,9 @@ pub(super) fn references_exist(objects: &Objects) -> Vec<String> {
                 exists("PersistentVolumeClaim", text(&claim["claimName"]));
             }
         }
-        for source in workload.containers().into_iter().flat_map(|container| array(&container["envFrom"])) {
+        let sources = workload.containers().into_iter().flat_map(|container| array(&container["envFrom"]));
+        // Those from secrets are a violation of another invariant.
+        for source in sources.filter(|source| source.get("secretRef").is_none()) {
             exists("ConfigMap", text(&source["configMapRef"]["name"]));
         }
         let projected = volumes.iter().flat_map(|volume| array(&volume["projected"]["sources"]));

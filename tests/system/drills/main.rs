@@ -7,6 +7,7 @@
 )]
 
 mod cdn;
+mod full_disk;
 mod leftovers;
 mod make_up;
 mod meilisearch;

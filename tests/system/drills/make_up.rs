@@ -8,7 +8,7 @@ use super::report::Drill;
 use super::site::{self, LIMIT, REPLICAS, Site};
 
 /// The services that run, apart from the replicas.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "postgres",
     "backup",
     "redis",
@@ -18,6 +18,7 @@ const OTHERS: [&str; 10] = [
     "prometheus",
     "alertmanager",
     "blackbox",
+    "node-exporter",
     "grafana",
 ];
 
@@ -39,9 +40,9 @@ async fn replaces_images_and_keeps_data(site: Site) {
         assert!(!output.trim().is_empty() && !output.contains("\"code\""), "{command}: {output}");
     }
 
-    let before = inspect_all(&site);
     write_export(&site.project);
 
+    let before = inspect_all(&site);
     let haproxy_started = start_of_haproxy(&site.project);
     for file in ["monitoring/prometheus.yml", "compose/haproxy/haproxy.cfg"] {
         replace(&site.project, file);
@@ -68,9 +69,9 @@ async fn replaces_images_and_keeps_data(site: Site) {
     assert!(configuration.ends_with(COMMENT));
     assert_ne!(start_of_haproxy(&site.project), haproxy_started, "it has loaded the file");
 
-    let chartsets = site.ids_of_chartsets().await;
     replaces_images_without_meilisearch(&site).await;
 
+    let chartsets = site.ids_of_chartsets().await;
     site.project.run_once("ingest", &["remove", "chart", &site.removable]);
     site.project.run_script("make", &["down"]);
     assert_eq!(site.project.containers(&[]), "");
@@ -108,6 +109,7 @@ async fn replaces_images_without_meilisearch(site: &Site) {
     assert_eq!(site.engine_of("browse-1", "q=removable").await, "postgres");
 }
 
+/// The commands that docs/runbook.md has for Compose, with harmless arguments.
 fn runbook_commands() -> Vec<String> {
     let page = std::fs::read_to_string(workspace_root().join("docs/runbook.md")).expect("a page");
     let as_operator =

@@ -10,8 +10,18 @@ use super::loaded::runbook_queries;
 use super::{promtool, read, workspace_files};
 
 /// The beginnings of the names of metrics of other programs that rules and the runbook use.
-pub(crate) const OF_OTHERS: &[&str] =
-    &["alertmanager_", "barman_", "cnpg_", "haproxy_", "kube_", "kubelet_", "probe_", "prometheus_", "up"];
+pub(crate) const OF_OTHERS: &[&str] = &[
+    "alertmanager_",
+    "barman_",
+    "cnpg_",
+    "haproxy_",
+    "kube_",
+    "kubelet_",
+    "node_",
+    "probe_",
+    "prometheus_",
+    "up",
+];
 
 /// What the section of an alert consists of, in this order.
 const RUNBOOK_PARTS: [&str; 5] = ["Meaning", "Impact", "Check", "Act", "Roll back"];

@@ -32,6 +32,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("SHOW pools", "of PgBouncer"),
     ("chart-indexer COMMAND", "stands for the others"),
     ("chart-indexer follow", "runs beside the others"),
+    ("chart-indexer ingest", "of the library"),
     ("chart-indexer mirror", "is named for its log"),
     ("curl -sS -i", "of the URL of the alert"),
     ("curl -sS -o /dev/null -w '%{http_code}\\n'", "of a URL of the site"),

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use chart_index_tests::{ChartSpec, Library, PrivatePostgres, TestDatabase, indexer, within, workspace_root};
+
+/// A timeout that no passing test reaches.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A database whose owner is not a superuser, as in Compose, and a folder for its dumps.
 struct Backups {
@@ -41,10 +44,24 @@ impl Backups {
         self.script().args(arguments).output().expect("sh starts")
     }
 
-    /// Runs the script, which has to succeed.
-    fn succeed(&self, arguments: &[&str]) {
+    /// Runs the script, which has to succeed; returns what it prints.
+    fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    }
+
+    /// Starts the script without an end.
+    fn start(command: &mut Command) -> Running {
+        Running(command.spawn().expect("sh starts"))
+    }
+
+    /// The value of a metric that the script has written for node-exporter.
+    fn metric(&self, of: &str, name: &str) -> Option<u64> {
+        let metrics = fs::read_to_string(self.folder.path().join(format!("{of}.prom"))).ok()?;
+        let prefix = format!("chart_index_backup_{name}{{chart_index_backup=\"{of}\"}} ");
+        let mut values = metrics.lines().filter_map(|line| line.strip_prefix(&prefix));
+        Some(values.next().expect("a sample").parse().expect("a number"))
     }
 
     /// The complete dumps, sorted.
@@ -96,7 +113,7 @@ fn dumps_are_kept_and_restored() {
     assert_eq!(backups.chartsets(), "5");
     // Twice: also a database that was restored before.
     for _ in 0..2 {
-        backups.succeed(&["restore", dump]);
+        assert_eq!(backups.succeed(&["restore", dump]), format!("restored {dump}\n"));
         for command in ["migrate", "verify"] {
             indexer(&backups.url, &[command]).succeeded();
         }
@@ -117,12 +134,74 @@ async fn service_dumps_if_the_last_dump_is_old() {
     let unreachable = backups.script().env("PGPORT", "1").arg("once").output().expect("sh starts");
     assert!(!unreachable.status.success());
     assert_eq!(backups.names().len(), 1, "{:?}", backups.names());
-    let mut service = backups.script().spawn().expect("sh starts");
-    within(Duration::from_secs(30), async || backups.run(&["check"]).status.success().then_some(())).await;
-    let stopped = Command::new("kill").arg(service.id().to_string()).status().expect("kill starts");
-    assert!(stopped.success());
-    assert!(service.wait().expect("a process").success());
+    let mut service = Backups::start(&mut backups.script());
+    within(TIMEOUT, async || backups.run(&["check"]).status.success().then_some(())).await;
+    service.stop();
     assert_eq!(backups.names().len(), 2);
+}
+
+#[tokio::test]
+async fn service_reports_dumps_and_failures() {
+    let backups = Backups::create();
+    let mut failing = Backups::start(backups.script().env("PGPORT", "1"));
+    within(TIMEOUT, async || backups.metric("dump", "last_failure_seconds").filter(|time| *time > 0)).await;
+    assert_eq!(backups.metric("dump", "last_success_seconds"), Some(0));
+    assert_eq!(backups.metric("dump", "interval_seconds"), Some(24 * 3600));
+    let unfinished = fs::read_dir(backups.folder.path()).expect("a folder").flatten();
+    let unfinished: Vec<_> = unfinished.map(|entry| entry.file_name()).collect();
+    assert_eq!(unfinished, ["dump.prom"], "a dump that failed takes no room");
+    failing.stop();
+    let mut service = Backups::start(&mut backups.script());
+    within(TIMEOUT, async || backups.metric("dump", "last_success_seconds").filter(|time| *time > 0)).await;
+    assert!(backups.metric("dump", "size_bytes") > Some(0));
+    service.stop();
+}
+
+/// To a folder, as a remote of rclone.
+#[tokio::test]
+async fn dumps_are_copied_elsewhere() {
+    let backups = Backups::create();
+    backups.succeed(&["once"]);
+    let old = backups.folder.path().join("chart_index-20200103T000000Z.dump");
+    fs::write(&old, "old").expect("a file");
+    let (remote, configuration) = (tempfile::tempdir(), tempfile::NamedTempFile::new());
+    let (remote, configuration) = (remote.expect("a folder"), configuration.expect("a file"));
+    let text = format!("[offsite]\ntype = alias\nremote = {}\n", remote.path().display());
+    fs::write(configuration.path(), text).expect("a file");
+    let copy = |remote: &str| {
+        let mut command = backups.script();
+        command.arg("copy").env("BACKUP_REMOTE", remote).env("RCLONE_CONFIG", configuration.path());
+        Backups::start(&mut command)
+    };
+    let mut failing = copy("elsewhere:dumps");
+    within(TIMEOUT, async || backups.metric("copy", "last_failure_seconds").filter(|time| *time > 0)).await;
+    assert_eq!(backups.metric("copy", "last_success_seconds"), Some(0));
+    failing.stop();
+    let mut service = copy("offsite:dumps");
+    within(TIMEOUT, async || backups.metric("copy", "last_success_seconds").filter(|time| *time > 0)).await;
+    service.stop();
+    let copies = fs::read_dir(remote.path().join("dumps")).expect("a folder").flatten();
+    let mut copies: Vec<_> = copies.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+    copies.sort_unstable();
+    assert_eq!(copies, backups.names());
+}
+
+/// A script that runs permanently. Dropping the value kills it.
+struct Running(Child);
+
+impl Running {
+    /// Ends it as the engine does.
+    fn stop(&mut self) {
+        let stopped = Command::new("kill").arg(self.0.id().to_string()).status().expect("kill starts");
+        assert!(stopped.success() && self.0.wait().expect("a process").success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Makes a file two days old.

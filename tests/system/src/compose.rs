@@ -20,6 +20,9 @@ const START_TIMEOUT: Duration = Duration::from_mins(2);
 /// Maximum lines of each log that a test prints when it fails.
 const LOG_LINES: usize = 25;
 
+/// Size of the disk of all volumes: the default of a tmpfs, a share of the memory.
+const DISK_SIZE: &str = "50%";
+
 /// Time between two questions to the engine.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -253,6 +256,11 @@ impl ComposeProject {
         }
     }
 
+    /// Leaves no free space on the disk of all volumes.
+    pub fn fill_disk(&self) {
+        self.engine.fill_disk();
+    }
+
     /// Deletes the container of a service, with its volumes.
     pub fn delete(&self, service: &str) {
         let container = self.inspect(service);
@@ -359,6 +367,8 @@ impl ComposeProject {
 
 impl Drop for ComposeProject {
     fn drop(&mut self) {
+        // A drill may have filled it.
+        self.engine.resize_disk(DISK_SIZE);
         let containers = self.containers(&[]);
         if std::thread::panicking() {
             self.print_logs(&containers);

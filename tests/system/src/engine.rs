@@ -14,7 +14,8 @@ use crate::{network, run, strip_programs};
 /// What the images of src/images have in common.
 const BASE: Base = Base {
     name: "compose",
-    packages: "bash,ca-certificates,coreutils,curl,dash,findutils,grep,gzip,haproxy,postgresql,redis-server,sed,wget",
+    packages: "bash,ca-certificates,coreutils,curl,dash,findutils,grep,gzip,haproxy,\
+               postgresql,prometheus-node-exporter,redis-server,sed,wget",
     commands: r"
 # What is not needed, such as the compiler of queries, is most of the bytes.
 rm -rf usr/lib/*/libLLVM* usr/lib/postgresql/*/lib/bitcode usr/lib/postgresql/*/lib/llvmjit*
@@ -106,6 +107,21 @@ impl Engine {
         }
         command.args(program);
         command
+    }
+
+    /// Leaves nothing free on the disk of all images, containers and volumes.
+    pub(crate) fn fill_disk(&self) {
+        let used = run(&mut self.command(&["df", "--output=used", "--block-size=1", &self.disk()]));
+        self.resize_disk(used.lines().last().expect("a number").trim());
+    }
+
+    /// Sets the size of this disk, in bytes or as a share of the memory.
+    pub(crate) fn resize_disk(&self, size: &str) {
+        run(&mut self.command(&["mount", "--options", &format!("remount,size={size}"), &self.disk()]));
+    }
+
+    fn disk(&self) -> String {
+        self.folder.join("data").to_str().expect("UTF-8").to_owned()
     }
 
     /// The folder in /proc of the process whose namespaces are those of the engine.

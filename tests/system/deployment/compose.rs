@@ -129,8 +129,8 @@ fn postgresql_has_enough_connections() {
         let read =
             |file| std::fs::read_to_string(chart_index_tests::workspace_root().join(file)).expect("a file");
         let settings: String = files.map(read).collect();
-        let values = settings.lines().filter_map(|line| line.strip_prefix("DATABASE_MAX_CONNECTIONS="));
-        values.last().and_then(|value| value.parse::<u64>().ok()).expect("a number") + 2
+        let value = settings.lines().rev().find_map(|line| line.strip_prefix("DATABASE_MAX_CONNECTIONS="));
+        value.and_then(|value| value.parse::<u64>().ok()).expect("a number") + 2
     };
     let needed = REPLICAS.map(of_replica).into_iter().sum::<u64>() + OF_COMMANDS + RESERVED;
     let command = services["postgres"]["command"].as_array().expect("arguments");

@@ -114,7 +114,15 @@ async fn exports_from_before_a_removal_are_not_served() {
     let statuses = async || {
         let mut statuses = Vec::new();
         for path in &paths {
-            statuses.push(exported.get(path, &[("if-none-match", &tag)]).await.status.as_u16());
+            let response = exported.get(path, &[("if-none-match", &tag)]).await;
+            if response.status == 404 {
+                assert_eq!(response.json()["type"], "/problems/export-withdrawn");
+                assert_eq!(
+                    (response.header("retry-after"), response.header("cache-control")),
+                    ("60", "no-store")
+                );
+            }
+            statuses.push(response.status.as_u16());
         }
         statuses
     };

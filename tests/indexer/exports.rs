@@ -69,7 +69,7 @@ impl Original {
     }
 }
 
-fn manifest(export: &Path) -> Value {
+pub(crate) fn manifest(export: &Path) -> Value {
     serde_json::from_slice(&fs::read(export.join("manifest.json")).unwrap()).unwrap()
 }
 

@@ -17,6 +17,7 @@ mod real_charts;
 mod refusals;
 mod reingest;
 mod removals;
+mod renewed_exports;
 mod signed_exports;
 mod table_locks;
 mod too_large;

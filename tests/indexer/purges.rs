@@ -138,8 +138,6 @@ async fn removal_is_purged_during_an_ingest(form: &str) {
     }
     assert!(changes.wait().unwrap().success());
     wait_for_purges(database.0.url()).await;
-    let everything = api.purges().iter().filter(|purge| purge.tags.contains("all")).count();
-    println!("{form}: {} requests, {everything} of them for everything", api.purges().len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

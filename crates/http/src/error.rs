@@ -72,6 +72,9 @@ pub enum ApiError {
     /// The resource does not exist.
     #[error("not found: {0}")]
     NotFound(Resource),
+    /// The export is from before a removal, so that it may contain what was removed.
+    #[error("export withdrawn")]
+    ExportWithdrawn,
     /// The change feed does not continue from the sequence of the request: the database is in an earlier state
     /// than before.
     #[error("changes lost")]
@@ -229,6 +232,7 @@ impl ApiError {
             Self::ContentTooLarge => ErrorType::ContentTooLarge,
             Self::UnsupportedMediaType => ErrorType::UnsupportedMediaType,
             Self::NotFound(_) => ErrorType::NotFound,
+            Self::ExportWithdrawn => ErrorType::ExportWithdrawn,
             Self::ChangesLost => ErrorType::ChangesLost,
             Self::MethodNotAllowed(_) => ErrorType::MethodNotAllowed,
             Self::RangeNotSatisfiable { .. } => ErrorType::RangeNotSatisfiable,
@@ -273,6 +277,9 @@ impl ApiError {
             Self::RequestTimeout => "the body was not complete within one second".into(),
             Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
             Self::UnsupportedMediaType => "send the body as application/json, without a Content-Encoding".into(),
+            Self::ExportWithdrawn => {
+                "an entry was removed after the export was written; retry later for a newer one".into()
+            }
             Self::ChangesLost => {
                 "the change with this sequence was lost when the index was set back; start again from 0 or from an export".into()
             }
@@ -314,6 +321,8 @@ impl ApiError {
             Self::RateLimited(_, refusal) => Some(refusal.retry_after_seconds().into()),
             // About the time that a failover of the database or a reconnect takes.
             Self::Unavailable(_) => Some(HeaderValue::from_static("5")),
+            // `chart-indexer follow` writes another one.
+            Self::ExportWithdrawn => Some(HeaderValue::from_static("60")),
             Self::Overloaded(_) | Self::DeadlineExceeded | Self::ShuttingDown => {
                 Some(HeaderValue::from_static("1"))
             }
@@ -479,6 +488,7 @@ mod tests {
             (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxNotFound),
             (ApiError::NotFound(Resource::Preview), 404, None, CachePolicy::RoxNotFound),
+            (ApiError::ExportWithdrawn, 404, Some("60"), CachePolicy::NoStore),
             (ApiError::ChangesLost, 410, None, CachePolicy::NoStore),
             (ApiError::MalformedHashAt { parameter: "hashes", index: 7 }, 400, None, CachePolicy::NoStore),
             (ApiError::IncompleteBody, 400, None, CachePolicy::NoStore),

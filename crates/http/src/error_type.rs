@@ -17,6 +17,8 @@ pub enum ErrorType {
     MalformedBody,
     /// The resource does not exist.
     NotFound,
+    /// The export may contain what was removed from the index.
+    ExportWithdrawn,
     /// The change feed does not continue from a sequence.
     ChangesLost,
     /// The resource does not have this method.
@@ -58,7 +60,8 @@ impl ErrorType {
             Self::BadParameter | Self::MalformedHash | Self::MalformedBody | Self::BadHost => {
                 StatusCode::BAD_REQUEST
             }
-            Self::NotFound => StatusCode::NOT_FOUND,
+            // Not 503: a cache may serve what it has instead of a 5xx (RFC 9111, section 4.2.4).
+            Self::NotFound | Self::ExportWithdrawn => StatusCode::NOT_FOUND,
             Self::ChangesLost => StatusCode::GONE,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -84,6 +87,7 @@ impl ErrorType {
             Self::MalformedHash => "/problems/malformed-hash",
             Self::MalformedBody => "/problems/malformed-body",
             Self::NotFound => "/problems/not-found",
+            Self::ExportWithdrawn => "/problems/export-withdrawn",
             Self::ChangesLost => "/problems/changes-lost",
             Self::MethodNotAllowed => "/problems/method-not-allowed",
             Self::RequestTimeout => "/problems/request-timeout",
@@ -109,6 +113,7 @@ impl ErrorType {
             Self::MalformedHash => "The chart hash is malformed",
             Self::MalformedBody => "The request body is malformed",
             Self::NotFound => "Not found",
+            Self::ExportWithdrawn => "The export was withdrawn",
             Self::ChangesLost => "The changes were lost",
             Self::MethodNotAllowed => "Method not allowed",
             Self::RequestTimeout => "The request body took too long",

@@ -168,7 +168,11 @@ fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
         ErrorType::UnsupportedMediaType => response
             .header("Accept", constant_header("application/json", "The media type to send"))
             .header("Accept-Encoding", constant_header("identity", "No content coding is supported")),
-        kind if kind.status() == StatusCode::SERVICE_UNAVAILABLE => response.header("Retry-After", seconds()),
+        kind if kind.status() == StatusCode::SERVICE_UNAVAILABLE
+            || types.contains(&ErrorType::ExportWithdrawn) =>
+        {
+            response.header("Retry-After", seconds())
+        }
         _ => response,
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chart_index_cli::{FileParser, parse_milliseconds};
+use chart_index_cli::parse_milliseconds;
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_objects::{ObjectStoreArguments, ObjectStoreConfig, Objects};
 use chart_index_search::MeilisearchArguments;
@@ -14,8 +14,9 @@ use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
 use reqwest::Url;
 
+use crate::export::{RenewalArguments, SigningArguments};
 use crate::purge::PurgeArguments;
-use crate::signature::{SignKey, VerifyKeys};
+use crate::signature::VerifyKeys;
 use crate::{instance, search};
 
 /// Ingests chart files into the index and maintains its database and search nodes
@@ -203,8 +204,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
     },
-    /// Number changes, update all Meilisearch nodes, purge a CDN, build the hash filter and compute
-    /// percentiles, for as long as it runs
+    /// Number changes, update all Meilisearch nodes, purge a CDN, build the hash filter, compute percentiles
+    /// and replace withdrawn exports, for as long as it runs
     ///
     /// Run one permanently, with or without Meilisearch nodes. It numbers all changes that have no number yet,
     /// such as those of a command that was killed. It creates the index of a node that has none. Nodes are
@@ -214,6 +215,8 @@ pub(crate) enum Command {
         meilisearch: MeilisearchArguments,
         #[command(flatten)]
         purge: PurgeArguments,
+        #[command(flatten)]
+        renewal: RenewalArguments,
         #[command(flatten)]
         metrics: MetricsArguments,
     },
@@ -229,6 +232,8 @@ pub(crate) enum Command {
         follow: bool,
         #[command(flatten)]
         purge: PurgeArguments,
+        #[command(flatten)]
+        renewal: RenewalArguments,
         #[command(flatten)]
         metrics: MetricsArguments,
     },
@@ -268,14 +273,8 @@ pub(crate) enum Command {
         /// Export the charts of the catalogue as a Parquet file as well
         #[arg(long)]
         parquet: bool,
-        /// Sign the manifest with the secret key in this file, which `minisign -G -W` has written
-        #[arg(
-            long,
-            env = "EXPORT_SIGN_KEY_FILE",
-            value_name = "FILE",
-            value_parser = FileParser::<SignKey>::new()
-        )]
-        sign_key: Option<SignKey>,
+        #[command(flatten)]
+        signing: SigningArguments,
     },
     /// Import an export into the index, which may be empty or not
     ///

@@ -1,5 +1,5 @@
 //! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, builds the hash
-//! filter and computes percentiles, for as long as it runs.
+//! filter, computes percentiles and replaces withdrawn exports, for as long as it runs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use chart_index_store::{Backlog, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::export::Renewal;
 use crate::metrics::{BacklogGauges, IngestTimes};
 use crate::metrics_listener::Readiness;
 use crate::purge::{self, Purger};
@@ -31,6 +32,7 @@ pub(crate) async fn follow(
     store: &Store,
     writers: Vec<IndexWriter>,
     purger: Option<Purger>,
+    renewal: Option<Renewal>,
     sampler: Sampler,
     readiness: Readiness,
 ) -> Result<()> {
@@ -44,6 +46,9 @@ pub(crate) async fn follow(
     tasks.spawn(observe(store.clone(), positions, readiness));
     if let Some(purger) = purger {
         tasks.spawn(purge::follow(store.clone(), purger, numbers.clone()));
+    }
+    if let Some(renewal) = renewal {
+        tasks.spawn(renewal.follow());
     }
     for follower in followers {
         tasks.spawn(follower.follow(numbers.clone()));

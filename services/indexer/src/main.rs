@@ -41,7 +41,7 @@ use chart_index_telemetry::{Telemetry, shutdown_signal};
 use tokio::runtime::Runtime;
 
 use crate::cli::{Cli, Command, ObjectsCommand, RemovalsCommand};
-use crate::export::ExportOptions;
+use crate::export::{ExportOptions, Renewal, SigningArguments};
 use crate::ingest::{Completion, IngestOptions};
 use crate::metrics_listener::Readiness;
 use crate::mirror::MirrorOptions;
@@ -127,10 +127,11 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Removals { command: RemovalsCommand::Export } => removal::export(&store()?).await?,
         Command::ReplaceRox { hash, from } => replace_rox::replace_rox(&store()?, hash, &from).await?,
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
-        Command::Follow { meilisearch, purge, .. }
-        | Command::Sync { meilisearch, purge, follow: true, .. } => {
+        Command::Follow { meilisearch, purge, renewal, .. }
+        | Command::Sync { meilisearch, purge, renewal, follow: true, .. } => {
             let (store, writers, purger) = (store()?, search::writers(&meilisearch)?, Purger::new(purge)?);
-            let work = follow::follow(&store, writers, purger, sampler, readiness);
+            let renewal = Renewal::new(store.clone(), renewal);
+            let work = follow::follow(&store, writers, purger, renewal, sampler, readiness);
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
         Command::Sync { meilisearch, follow: false, .. } => {
@@ -147,9 +148,10 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox, sqlite, parquet, sign_key } => {
+        Command::Export { directory, rox, sqlite, parquet, signing: SigningArguments { sign_key } } => {
             let (store, options) = (store()?, ExportOptions { directory, rox, sqlite, parquet, sign_key });
-            return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED, None).await;
+            let work = async { export::export(&store, &options).await.map(drop) };
+            return until_signalled(work, EXPORT_INTERRUPTED, None).await;
         }
         Command::Import { export, verify_keys } => {
             let store = checked_store().await?;

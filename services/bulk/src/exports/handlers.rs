@@ -122,12 +122,12 @@ fn parse(name: &str) -> Result<ExportName, ApiError> {
 /// so may those of another lineage.
 ///
 /// # Errors
-/// There is no such export, its manifest cannot be read, or PostgreSQL is unavailable.
+/// There is no such export, it is an earlier one, its manifest cannot be read, or PostgreSQL is unavailable.
 async fn served_manifest(state: &BulkState, name: &ExportName) -> Result<StoredManifest, ApiError> {
     let stored = state.exports.read_manifest(name).await?;
     let ExportManifest { lineage, sequence, .. } = stored.manifest;
     if state.store.has_removal_after(lineage, sequence).await? {
-        return Err(NOT_FOUND);
+        return Err(ApiError::ExportWithdrawn);
     }
     Ok(stored)
 }

@@ -13,6 +13,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
+/// Why an export is not served.
+const MISSING: [ErrorType; 2] = [ErrorType::NotFound, ErrorType::ExportWithdrawn];
+
 pub(crate) struct ExportNameParam;
 
 impl IntoParams for ExportNameParam {
@@ -49,7 +52,7 @@ impl IntoResponses for LatestResponses {
             response("The manifest of the newest export is at `Location`", CachePolicy::LatestRedirect);
         let found = found.header("Location", header("The path of the manifest").build());
         let found = by_status([(StatusCode::FOUND, found)]);
-        found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+        found.into_iter().chain(errors(&MISSING, CachePolicy::NoStore)).collect()
     }
 }
 
@@ -58,7 +61,7 @@ pub(crate) struct ManifestResponses;
 impl IntoResponses for ManifestResponses {
     fn responses() -> Responses {
         let ok = json::<ExportManifest>("The manifest", CachePolicy::Export);
-        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+        ok.into_iter().chain(errors(&MISSING, CachePolicy::NoStore)).collect()
     }
 }
 
@@ -68,7 +71,7 @@ impl IntoResponses for SignatureResponses {
     fn responses() -> Responses {
         let ok = response("The signature of the manifest, as a file of minisign", CachePolicy::Export);
         let ok = tagged(ok.content("text/plain", ContentBuilder::new().build()), CachePolicy::Export, true);
-        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+        ok.into_iter().chain(errors(&MISSING, CachePolicy::NoStore)).collect()
     }
 }
 
@@ -81,7 +84,7 @@ impl IntoResponses for FileResponses {
         let part = of_file("The range of the file").header("Content-Range", range);
         let part = part.header("ETag", header("Strong entity tag, for `If-Range`").build());
         responses.extend(by_status([(StatusCode::PARTIAL_CONTENT, part)]));
-        let types = [ErrorType::NotFound, ErrorType::RangeNotSatisfiable];
+        let types = [&MISSING[..], &[ErrorType::RangeNotSatisfiable]].concat();
         responses.extend(errors(&types, CachePolicy::NoStore));
         if let Some(RefOr::T(refused)) = responses.get_mut(StatusCode::RANGE_NOT_SATISFIABLE.as_str()) {
             let size = header("The size of the file").build();

@@ -8,20 +8,24 @@ mod catalogue;
 mod digest_writer;
 mod export_folder;
 mod output;
+mod renewal;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use chart_index_cli::FileParser;
 use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName, ExportedFile};
 use chart_index_store::{ExportSnapshot, Store};
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use self::catalogue::CatalogueFiles;
 use self::export_folder::ExportFolder;
 use self::output::{Lines, create, finish, not_written};
+pub(crate) use self::renewal::{Renewal, RenewalArguments};
 use crate::clock::now_ms;
 use crate::report::{Progress, plural};
 use crate::signature::SignKey;
@@ -44,6 +48,19 @@ pub(crate) struct ExportOptions {
     pub(crate) sign_key: Option<SignKey>,
 }
 
+/// How exports are signed.
+#[derive(Debug, Args)]
+pub(crate) struct SigningArguments {
+    /// Sign the manifest with the secret key in this file, which `minisign -G -W` has written
+    #[arg(
+        long,
+        env = "EXPORT_SIGN_KEY_FILE",
+        value_name = "FILE",
+        value_parser = FileParser::<SignKey>::new()
+    )]
+    pub(crate) sign_key: Option<SignKey>,
+}
+
 /// A chartset in the file `chartsets.ndjson.zst`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,11 +70,11 @@ pub(crate) struct ExportLine {
     pub(crate) chartset: ChartsetRecord,
 }
 
-/// Exports the catalogue, and prints the path of the export.
+/// Exports the catalogue, and prints and returns the path of the export.
 ///
 /// # Errors
 /// The store failed, a file cannot be written, or an entry was removed meanwhile. No export is visible then.
-pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()> {
+pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<PathBuf> {
     let folder = ExportFolder::create(&options.directory)?;
     // So that removals before it have numbers. A standby refuses this.
     let _ = store.assign_sequences().await;
@@ -70,7 +87,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
     let (chartsets, charts) = (plural(manifest.chartsets, "chartset"), plural(manifest.charts, "chart"));
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     writeln!(std::io::stdout(), "{}: {chartsets}, {charts}, {bytes} bytes", path.display())?;
-    Ok(())
+    Ok(path)
 }
 
 /// Writes the files of an export.

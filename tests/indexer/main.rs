@@ -19,6 +19,7 @@ mod reingest;
 mod removals;
 mod renewed_exports;
 mod signed_exports;
+mod standard_error;
 mod table_locks;
 mod too_large;
 mod variants;

@@ -43,7 +43,7 @@ fn ssc(timing: &str) -> String {
     format!("#NOTEDATA:;#STEPSTYPE:dance-single;{timing}#NOTES:1000\n0100;\n")
 }
 
-fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let deflated = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
     for (name, content) in entries {

@@ -194,6 +194,7 @@ fn read_log(
 pub struct RunningIndexer {
     child: Child,
     metrics: SocketAddr,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl RunningIndexer {
@@ -216,8 +217,14 @@ impl RunningIndexer {
                 break address.expect("the address of the listener");
             }
         };
-        read_log(log, &Arc::default());
-        Self { child, metrics }
+        let lines = Arc::default();
+        read_log(log, &lines);
+        Self { child, metrics, log: lines }
+    }
+
+    /// The lines logged since it listens.
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().expect("no test panicked").clone()
     }
 
     /// A client of the metrics listener.

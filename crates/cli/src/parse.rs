@@ -10,20 +10,20 @@ use clap::{Command, Parser};
 /// Parses the arguments and environment variables of this process. An empty variable counts as unset: Compose
 /// and Kubernetes pass a setting without a value as an empty string.
 ///
-/// Prints the error and ends the process with 2 if they are invalid, or if `check` finds that one is missing or
-/// that some contradict each other.
-pub fn parse<P: Parser, E: Display>(check: impl FnOnce(&P) -> Result<(), E>) -> P {
+/// # Errors
+///
+/// They are invalid, or `check` finds that one is missing or that some contradict each other.
+pub fn parse<P: Parser, E: Display>(check: impl FnOnce(&P) -> Result<(), E>) -> Result<P, clap::Error> {
     let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
     let mut command = without_variables(P::command(), &is_empty);
     let parsed = command.try_get_matches_from_mut(env::args_os());
     let parsed = parsed.and_then(|mut matches| {
         P::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     });
-    let checked = parsed.and_then(|program| match check(&program) {
+    parsed.and_then(|program| match check(&program) {
         Ok(()) => Ok(program),
         Err(error) => Err(command.error(ErrorKind::ValueValidation, format!("{error:#}"))),
-    });
-    checked.unwrap_or_else(|error| error.exit())
+    })
 }
 
 /// The command, whose arguments are not read from the variables that are left out.

@@ -3,6 +3,7 @@
 //! - [`Telemetry`]: starts all of it before the program does anything else, and flushes it at the end.
 //! - [`LogConfig`], [`OtlpConfig`]: its settings.
 //! - [`Scrape`]: the metrics in the text format of Prometheus.
+//! - [`print`], [`exit`], [`is_interactive`]: what a program says on standard error beside its log.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 //!
 //! Metrics take two ways out, from one meter provider: Prometheus scrapes them, and, if an endpoint is
@@ -14,6 +15,7 @@ mod log;
 mod log_format;
 mod metrics;
 mod otlp;
+mod print;
 mod process_metrics;
 mod runtime_metrics;
 mod scrape;
@@ -24,6 +26,7 @@ mod traces;
 pub use log::LogConfig;
 pub use log_format::LogFormat;
 pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
+pub use print::{exit, is_interactive, print};
 pub use scrape::Scrape;
 pub use signals::shutdown_signal;
 pub use telemetry::{StartError, Telemetry};

@@ -1,4 +1,5 @@
 //! The log of the process, on standard error.
+#![expect(clippy::disallowed_methods, reason = "these are the ways to standard error")]
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use opentelemetry_sdk::trace::SdkTracer;
 use tracing::subscriber::Interest;
-use tracing::{Metadata, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format;
@@ -19,7 +20,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-use crate::log_format::{LogFormat, WithSpanIds};
+use crate::log_format::{LogFormat, WithSpanIds, text_fields};
+use crate::print::print;
 use crate::traces;
 
 /// Maximum lines waiting to be written, about 3 MB. Further lines are dropped until standard error is read
@@ -105,7 +107,7 @@ impl Log {
         thread::spawn(move || {
             drop(self.writer);
             if let Some(message) = final_message {
-                let _ = writeln!(io::stderr(), "{message}");
+                print(Level::ERROR, message);
             }
             let _ = done.send(());
         });
@@ -137,7 +139,8 @@ where
     match format {
         LogFormat::Text => {
             let lines = WithSpanIds { lines: format::Format::default().with_ansi(ansi), format };
-            fmt::layer().with_ansi(ansi).event_format(lines).with_writer(sender).with_filter(filter).boxed()
+            let layer = fmt::layer().event_format(lines).fmt_fields(text_fields());
+            layer.with_ansi(ansi).with_writer(sender).with_filter(filter).boxed()
         }
         LogFormat::Json => {
             let lines = format::Format::default().json().with_current_span(false).with_span_list(false);

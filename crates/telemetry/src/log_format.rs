@@ -1,11 +1,13 @@
-//! The format of log lines, which have the ids of the current span.
+//! The format of log lines, which have the ids of the current span, and no control characters in values.
 
 use std::fmt;
 
+use chart_index_cli::{escape_controls, escape_controls_in_json};
 use clap::ValueEnum;
 use opentelemetry::trace::{SpanContext, TraceContextExt};
+use tracing::field::Field;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -36,15 +38,34 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let current = opentelemetry::Context::current();
-        let span = current.span().span_context().clone();
-        if !span.is_valid() {
-            return self.lines.format_event(context, writer, event);
-        }
         let mut line = String::new();
         self.lines.format_event(context, Writer::new(&mut line), event)?;
-        writer.write_str(&with_ids(&line, self.format, &span))
+        let current = opentelemetry::Context::current();
+        let span = current.span().span_context().clone();
+        if span.is_valid() {
+            line = with_ids(&line, self.format, &span);
+        }
+        match self.format {
+            // Its fields are escaped already: the line has the colours of a terminal.
+            LogFormat::Text => writer.write_str(&line),
+            LogFormat::Json => writer
+                .write_str(&escape_controls_in_json(line.trim_end_matches('\n')))
+                .and_then(|()| writer.write_char('\n')),
+        }
     }
+}
+
+/// The format of the fields in lines of text.
+pub(crate) fn text_fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
+    debug_fn(|writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug| {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => write!(writer, "{}", escape_controls(&value)),
+            // Where an event of the crate `log` comes from, which the line names already.
+            name if name.starts_with("log.") => Ok(()),
+            name => write!(writer, " {}={}", name.trim_start_matches("r#"), escape_controls(&value)),
+        }
+    })
 }
 
 /// The line with the ids at its end, as fields of the format.

@@ -18,7 +18,7 @@ use crate::export_counts::ExportCounts;
 use crate::log::{DroppedLines, Log};
 use crate::metrics::MetricsError;
 use crate::otlp::OtlpError;
-use crate::{LogConfig, OtlpConfig, Scrape, metrics, process_metrics, runtime_metrics, traces};
+use crate::{LogConfig, OtlpConfig, Scrape, metrics, print, process_metrics, runtime_metrics, traces};
 
 /// Maximum time to push what is left at exit, whether or not the collector responds.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -67,6 +67,7 @@ impl Telemetry {
         log: &LogConfig,
         otlp: &OtlpConfig,
     ) -> Result<Self, StartError> {
+        print::set_format(log.log_format);
         let (counts, registry) = (ExportCounts::default(), Registry::new());
         let resource = resource(program, version);
         let metrics = metrics::provider(resource.clone(), registry.clone(), otlp, &counts)?;

@@ -5,8 +5,8 @@
 //!
 //! Lists filter by the ratings and patterns of one version. They use the earlier one until the run has ended.
 
+use crate::stdout;
 use std::collections::HashMap;
-use std::io::Write;
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::inspect_rox;
@@ -48,11 +48,8 @@ pub(crate) async fn backfill(store: &Store, full: bool) -> Result<()> {
     change_feed::assign(store).await?;
     result?;
     let Backfill { written, present, failed, .. } = run;
-    writeln!(
-        std::io::stdout(),
-        "{} written, {present} up to date, {failed} failed",
-        plural(written, "chart")
-    )?;
+    let written = plural(written, "chart");
+    stdout::print(format_args!("{written} written, {present} up to date, {failed} failed"))?;
     if failed > 0 {
         bail!("{} failed: `chart-indexer verify` checks the ROX files", plural(failed, "chart"));
     }
@@ -98,7 +95,7 @@ impl Backfill<'_> {
                 Ok(chart) => computed.push(chart),
                 Err(reason) => {
                     self.failed += 1;
-                    writeln!(std::io::stdout(), "chart {hash}: {reason}")?;
+                    stdout::print(format_args!("chart {hash}: {reason}"))?;
                 }
             }
         }

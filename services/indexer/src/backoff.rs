@@ -1,11 +1,12 @@
 //! Retries of store calls, and the pauses between all retries.
 
-use std::io::Write;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder, Retryable};
 use chart_index_store::StoreError;
+use chart_index_telemetry::print;
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
 use crate::report::error_chain;
 
@@ -68,7 +69,7 @@ where
         })
         .notify(|error, pause| {
             let error = error_chain(error);
-            let _ = writeln!(std::io::stderr(), "{error}; retrying in {pause:.1?}");
+            print(Level::WARN, format_args!("{error}; retrying in {pause:.1?}"));
         })
         .await
 }

@@ -1,13 +1,14 @@
 //! HTTP requests to another instance of the index.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use chart_index_telemetry::print;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
+use tracing::Level;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a request with its response, and for the next bytes of a download.
@@ -110,7 +111,7 @@ impl Instance {
             pause <= self.max_pause,
             "{host} refuses requests with {status} for {seconds} s; try again later"
         );
-        writeln!(std::io::stderr(), "{host} refuses requests with {status}: continues in {seconds} s")?;
+        print(Level::INFO, format_args!("{host} refuses requests with {status}: continues in {seconds} s"));
         tokio::time::sleep(pause).await;
         Ok(())
     }

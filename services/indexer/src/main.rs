@@ -30,15 +30,17 @@ mod report;
 mod search;
 mod signature;
 mod song_folder;
+mod stdout;
 mod verify;
 
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use chart_index_store::Store;
-use chart_index_telemetry::{Telemetry, shutdown_signal};
+use chart_index_telemetry::{Telemetry, print, shutdown_signal};
 use tokio::runtime::Runtime;
+use tracing::Level;
 
 use crate::cli::{Cli, Command, ObjectsCommand, RemovalsCommand};
 use crate::export::{ExportOptions, Renewal, SigningArguments};
@@ -59,6 +61,9 @@ const IMPORT_INTERRUPTED: &str =
     "the chartsets imported so far are complete; run the command again to continue";
 /// Printed when `sync`, `follow` or `mirror` is interrupted.
 const SYNC_INTERRUPTED: &str = "the next run continues where this one ended";
+/// Printed when `ingest` is interrupted.
+const INGEST_INTERRUPTED: &str =
+    "the chartsets stored so far are complete; run the command again to continue";
 /// Printed when `objects migrate` or `objects gc` is interrupted.
 const OBJECTS_INTERRUPTED: &str = "run the command again to continue";
 /// Printed when `rebuild` is interrupted.
@@ -66,12 +71,12 @@ const REBUILD_INTERRUPTED: &str =
     "the live index is complete; run rebuild again, it starts from the beginning";
 
 fn main() -> ExitCode {
-    let cli = chart_index_cli::parse(Cli::check);
+    let cli = chart_index_cli::parse(Cli::check).unwrap_or_else(|error| chart_index_telemetry::exit(&error));
     let started = Telemetry::start("chart-indexer", env!("CARGO_PKG_VERSION"), &cli.logging, &cli.otlp);
     let telemetry = match started {
         Ok(telemetry) => telemetry,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "{}", error_message(&error.into()));
+            print(Level::ERROR, error_message(&error.into()));
             return ExitCode::FAILURE;
         }
     };
@@ -112,10 +117,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let options = IngestOptions { paths, report, full };
             let completion = Box::pin(ingest::ingest(store, options, sampler)).await?;
             if completion == Completion::Interrupted {
-                writeln!(
-                    std::io::stderr(),
-                    "interrupted: the chartsets stored so far are complete; run the command again to continue"
-                )?;
+                print(Level::WARN, format_args!("interrupted: {INGEST_INTERRUPTED}"));
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
@@ -194,7 +196,7 @@ async fn until_signalled(
     let signalled = shutdown_signal().context("cannot listen for signals")?;
     tokio::select! {
         result = work => return result.map(|()| ExitCode::SUCCESS),
-        () = signalled => writeln!(std::io::stderr(), "interrupted: {interrupted}")?,
+        () = signalled => print(Level::WARN, format_args!("interrupted: {interrupted}")),
     }
     if let Some(store) = written_to {
         filter::build_after_interruption(store).await;

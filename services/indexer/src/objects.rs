@@ -1,6 +1,5 @@
 //! `chart-indexer objects`: moves files, and deletes the objects that no chart needs.
 
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -10,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::retry_store_call;
 use crate::change_feed;
 use crate::report::plural;
+use crate::stdout;
 
 /// Moves all ROX files and previews.
 ///
@@ -30,13 +30,13 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
             moved += batch.moved;
             lost += batch.lost.len() as u64;
             for (hash, reason) in batch.lost {
-                writeln!(std::io::stdout(), "chart {hash}: {reason}")?;
+                stdout::print(format_args!("chart {hash}: {reason}"))?;
             }
         }
     }
     change_feed::assign(store).await?;
     let place = if to_postgresql { "PostgreSQL" } else { "the object store" };
-    writeln!(std::io::stdout(), "{} moved to {place}", plural(moved, "file"))?;
+    stdout::print(format_args!("{} moved to {place}", plural(moved, "file")))?;
     if lost > 0 {
         bail!("{} not moved", plural(lost, "file"));
     }
@@ -51,13 +51,12 @@ pub(crate) async fn gc(store: &Store, grace: Duration) -> Result<()> {
     let _assignment = change_feed::assign_in_background(store);
     let collected = store.collect_objects(grace).await?;
     change_feed::assign(store).await?;
-    writeln!(
-        std::io::stdout(),
+    stdout::print(format_args!(
         "{} with {} bytes, {} with {} bytes deleted",
         plural(collected.listed, "object"),
         collected.listed_bytes,
         collected.deleted,
         collected.deleted_bytes
-    )?;
+    ))?;
     Ok(())
 }

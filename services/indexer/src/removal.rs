@@ -13,6 +13,7 @@ use crate::change_feed;
 use crate::cli::{Entry, RemoveArguments};
 use crate::clock::now_ms;
 use crate::filter::{self, Due};
+use crate::stdout;
 
 /// Maximum number of removals in a transaction, which ingests wait for.
 const BATCH: usize = 200;
@@ -104,8 +105,7 @@ pub(crate) async fn export(store: &Store) -> Result<()> {
             Entity::Chartset(id) => ListEntry::Chartset { id },
         };
         let line = ListLine { entry, removed_at_ms: Some(removed_at_ms), reason, erased };
-        serde_json::to_writer(&mut output, &line)?;
-        writeln!(output)?;
+        stdout::write_json(&mut output, &line)?;
     }
     output.flush()?;
     Ok(())
@@ -153,8 +153,7 @@ fn read_list(path: &Path) -> Result<Vec<Removal>> {
 }
 
 fn print_outcome(entry: Entry, outcome: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{} {outcome}", entity(entry))?;
-    Ok(())
+    Ok(stdout::print(format_args!("{} {outcome}", entity(entry)))?)
 }
 
 fn print_summary(outcomes: &[RemovalOutcome]) -> Result<()> {
@@ -162,9 +161,8 @@ fn print_summary(outcomes: &[RemovalOutcome]) -> Result<()> {
     let not_stored = count(RemovalOutcome::NotStored);
     let (removed, already) =
         (count(RemovalOutcome::Removed) + not_stored, count(RemovalOutcome::AlreadyRemoved));
-    writeln!(
-        std::io::stdout(),
+    stdout::print(format_args!(
         "{removed} removed ({not_stored} not in the index yet), {already} already removed"
-    )?;
+    ))?;
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! `chart-indexer replace-rox`: replaces the ROX file of a chart.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +12,7 @@ use crate::clock::now_ms;
 use crate::import::draft_of_rox;
 use crate::input_files::read_file;
 use crate::library::chart_format;
+use crate::stdout;
 
 /// Replaces the ROX file of a chart with that of a file with the same notes.
 ///
@@ -24,8 +24,7 @@ pub(crate) async fn replace_rox(store: &Store, hash: NoteHash, file: &Path) -> R
         read_chart(hash, file).with_context(|| format!("{name} cannot replace the file of chart {hash}"))?;
     ensure!(store.replace_rox(&draft, Some(now_ms())).await?, "chart {hash} is not in the index");
     change_feed::assign(store).await?;
-    writeln!(std::io::stdout(), "chart {hash} has the ROX file of {name}")?;
-    Ok(())
+    Ok(stdout::print(format_args!("chart {hash} has the ROX file of {name}"))?)
 }
 
 /// Reads the chart from a chart file or a ROX file.

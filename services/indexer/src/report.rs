@@ -1,17 +1,20 @@
 //! The output of an ingest: progress while it runs, a summary at its end, and a report in JSON Lines format.
 
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_store::RemovedMember;
+use chart_index_telemetry::{is_interactive, print};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tracing::Level;
 
 use crate::song_folder::RefusedFile;
+use crate::stdout::write_line;
 
 /// How often progress is printed if standard error is not a terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -192,8 +195,8 @@ impl Report {
         self.refused.sort_by(|a, b| (&a.file, &a.chart).cmp(&(&b.file, &b.chart)));
         for RefusedFile { file, chart, reason, .. } in &self.refused {
             match chart {
-                Some(chart) => writeln!(out, "refused: {file}, {chart}: {reason}")?,
-                None => writeln!(out, "refused: {file}: {reason}")?,
+                Some(chart) => write_line(out, format_args!("refused: {file}, {chart}: {reason}"))?,
+                None => write_line(out, format_args!("refused: {file}: {reason}"))?,
             }
         }
         self.print_unstored(out)?;
@@ -230,16 +233,16 @@ impl Report {
     fn print_unstored(&self, out: &mut impl Write) -> std::io::Result<()> {
         for ChartsetLine { path, chartset, chosen, .. } in &self.duplicates {
             let chosen = chosen.as_deref().unwrap_or_default();
-            writeln!(out, "duplicate: {path}: chartset {chartset} is ingested from {chosen}")?;
+            let ingested = format_args!("chartset {chartset} is ingested from {chosen}");
+            write_line(out, format_args!("duplicate: {path}: {ingested}"))?;
         }
         for ChartsetLine { path, chartset, reason, .. } in &self.failed {
-            writeln!(out, "failed: {path}: chartset {chartset}: {}", reason.as_deref().unwrap_or_default())?;
+            let reason = reason.as_deref().unwrap_or_default();
+            write_line(out, format_args!("failed: {path}: chartset {chartset}: {reason}"))?;
         }
         for UnmatchedRemovalLine { chart_hash, path, chartset, .. } in &self.unmatched_removals {
-            writeln!(
-                out,
-                "removed chart {chart_hash}: no file has it any more; it was in {path} (chartset {chartset})"
-            )?;
+            let earlier = format_args!("it was in {path} (chartset {chartset})");
+            write_line(out, format_args!("removed chart {chart_hash}: no file has it any more; {earlier}"))?;
         }
         Ok(())
     }
@@ -261,7 +264,7 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Progress output: a bar on a terminal, otherwise a line every few seconds.
+/// Progress output: a bar on a terminal, otherwise, or in JSON, a line every few seconds.
 pub(crate) enum Progress {
     Bar(ProgressBar),
     Lines { done: u64, total: u64, printed: Instant },
@@ -270,7 +273,7 @@ pub(crate) enum Progress {
 
 impl Progress {
     pub(crate) fn new(total: u64) -> Self {
-        if !std::io::stderr().is_terminal() {
+        if !is_interactive() {
             return Self::Lines { done: 0, total, printed: Instant::now() };
         }
         let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left");
@@ -289,7 +292,7 @@ impl Progress {
                 *done += count;
                 if printed.elapsed() >= PLAIN_INTERVAL {
                     *printed = Instant::now();
-                    let _ = writeln!(std::io::stderr(), "{done} of {total}");
+                    print(Level::INFO, format_args!("{done} of {total}"));
                 }
             }
         }

@@ -1,7 +1,5 @@
 //! `chart-indexer verify`: checks that derived data in PostgreSQL matches the data that it was derived from.
 
-use std::io::Write;
-
 use anyhow::{Result, bail};
 use chart_index_chartfile::{RoxContent, inspect_rox};
 use chart_index_domain::NOTE_HASH_VERSION;
@@ -9,6 +7,7 @@ use chart_index_store::{ColumnMismatch, FeedMismatch, Store, StoredChart};
 
 use crate::filter;
 use crate::report::{Progress, plural};
+use crate::stdout;
 
 /// Rows per query.
 const PAGE: u32 = 500;
@@ -28,11 +27,8 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
     if let Some(finding) = filter::verify(store).await? {
         findings.add(format_args!("{finding}"))?;
     }
-    writeln!(
-        std::io::stdout(),
-        "{charts} charts and {chartsets} chartsets verified, {} findings",
-        findings.count
-    )?;
+    let count = findings.count;
+    stdout::print(format_args!("{charts} charts and {chartsets} chartsets verified, {count} findings"))?;
     if findings.count > 0 {
         bail!("the database is inconsistent");
     }
@@ -51,8 +47,7 @@ struct Findings {
 impl Findings {
     fn add(&mut self, finding: std::fmt::Arguments<'_>) -> Result<()> {
         self.count += 1;
-        writeln!(std::io::stdout(), "{finding}")?;
-        Ok(())
+        Ok(stdout::print(finding)?)
     }
 }
 
@@ -191,7 +186,7 @@ async fn verify_change_feed(store: &Store, findings: &mut Findings) -> Result<()
     }
     let pending = store.pending_changes().await?.changes;
     if pending > 0 {
-        writeln!(std::io::stdout(), "{} not in the change feed yet", plural(pending, "change"))?;
+        stdout::print(format_args!("{} not in the change feed yet", plural(pending, "change")))?;
     }
     Ok(())
 }

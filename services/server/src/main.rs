@@ -7,14 +7,14 @@ mod healthcheck;
 mod metrics;
 mod open_file_limit;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::thread;
 
 use anyhow::Context;
 use chart_index_http::WorkerThreads;
-use chart_index_telemetry::{Telemetry, shutdown_signal};
+use chart_index_telemetry::{Telemetry, print, shutdown_signal};
 use tokio::runtime::Runtime;
+use tracing::Level;
 
 use crate::arguments::{Arguments, Command, ServeArguments};
 
@@ -24,12 +24,13 @@ use crate::arguments::{Arguments, Command, ServeArguments};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let result = match chart_index_cli::parse(Arguments::check).command {
+    let arguments = chart_index_cli::parse(Arguments::check);
+    let result = match arguments.unwrap_or_else(|error| chart_index_telemetry::exit(&error)).command {
         Command::Serve(arguments) => return serve(&arguments),
         Command::Healthcheck(arguments) => healthcheck::run(&arguments),
     };
     if let Err(error) = &result {
-        print_error(error);
+        print(Level::ERROR, error_message(error));
     }
     exit_code(&result)
 }
@@ -40,7 +41,7 @@ fn serve(arguments: &ServeArguments) -> ExitCode {
     let telemetry = match started {
         Ok(telemetry) => telemetry,
         Err(error) => {
-            print_error(&error.into());
+            print(Level::ERROR, error_message(&error.into()));
             return ExitCode::FAILURE;
         }
     };
@@ -61,10 +62,6 @@ fn run(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<()> 
     // Without waiting for blocking tasks, such as the resolution of a host name.
     runtime.shutdown_background();
     result
-}
-
-fn print_error(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "{}", error_message(error));
 }
 
 /// The error with its causes, on one line.

@@ -25,10 +25,12 @@ use time::OffsetDateTime;
 use self::catalogue::CatalogueFiles;
 use self::export_folder::ExportFolder;
 use self::output::{Lines, create, finish, not_written};
-pub(crate) use self::renewal::{Renewal, RenewalArguments};
 use crate::clock::now_ms;
 use crate::report::{Progress, plural};
 use crate::signature::SignKey;
+use crate::stdout;
+
+pub(crate) use self::renewal::{Renewal, RenewalArguments};
 
 /// The export may contain what was removed, and `chart-index` would not serve it.
 const REMOVED_MEANWHILE: &str =
@@ -86,7 +88,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<Pat
     let path = folder.publish(&name)?;
     let (chartsets, charts) = (plural(manifest.chartsets, "chartset"), plural(manifest.charts, "chart"));
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    writeln!(std::io::stdout(), "{}: {chartsets}, {charts}, {bytes} bytes", path.display())?;
+    stdout::print(format_args!("{}: {chartsets}, {charts}, {bytes} bytes", path.display()))?;
     Ok(path)
 }
 

@@ -2,15 +2,16 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ExportFile, ExportManifest, ExportName};
 use chart_index_store::Store;
+use chart_index_telemetry::print;
 use clap::Args;
 use tokio::runtime::Handle;
+use tracing::Level;
 
 use super::{ExportOptions, SigningArguments, export};
 
@@ -54,7 +55,7 @@ impl Renewal {
         loop {
             tokio::time::sleep(INTERVAL).await;
             if let Err(error) = self.renew().await {
-                let _ = writeln!(std::io::stderr(), "exports: {error:#}");
+                print(Level::WARN, format_args!("exports: {error:#}"));
                 tokio::time::sleep(ERROR_PAUSE).await;
             }
         }

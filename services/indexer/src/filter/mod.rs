@@ -4,18 +4,20 @@
 mod format;
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_store::{HashFilterState, NewHashFilter, Store};
+use chart_index_telemetry::print;
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
 use self::format::{HashFilter, key};
 use crate::backoff::retry_store_call;
 use crate::change_feed;
 use crate::clock::now_ms;
 use crate::report::{error_chain, plural};
+use crate::stdout;
 
 /// This many changed charts make a new filter due, whatever its size and age.
 const MANY_CHANGES: u64 = 1_000;
@@ -39,16 +41,14 @@ pub(crate) enum Due {
 
 /// Builds the filter if a chart has changed since the last one, and prints what was done.
 pub(crate) async fn filter(store: &Store) -> Result<()> {
-    let mut output = std::io::stdout().lock();
     match build(store, Due::AnyChange).await? {
-        Some(built) => writeln!(
-            output,
+        Some(built) => stdout::print(format_args!(
             "hash filter of {} built at sequence {}: {} bytes",
             plural(built.hashes, "chart"),
             built.sequence,
             built.bytes.len()
-        )?,
-        None => writeln!(output, "no chart has changed since the last hash filter")?,
+        ))?,
+        None => stdout::print("no chart has changed since the last hash filter")?,
     }
     Ok(())
 }
@@ -66,10 +66,10 @@ pub(crate) async fn build(store: &Store, due: Due) -> Result<Option<NewHashFilte
 pub(crate) async fn build_after_interruption(store: &Store) {
     let built = tokio::time::timeout(INTERRUPTED_TIMEOUT, build(store, Due::AnyChange)).await;
     if !matches!(built, Ok(Ok(_))) {
-        let _ = writeln!(
-            std::io::stderr(),
+        print(
+            Level::WARN,
             "the last changes are stored, but may lack numbers or be missing in the hash filter: the next \
-             command that writes, or `chart-indexer follow`, adds them"
+             command that writes, or `chart-indexer follow`, adds them",
         );
     }
 }

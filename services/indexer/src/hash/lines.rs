@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::lookup::{Lookup, MAX_HASHES};
 use crate::refusal_kind::RefusalKind;
+use crate::stdout::write_json;
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -129,10 +130,7 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     fn write(&mut self, line: &Line) -> Result<()> {
-        serde_json::to_writer(&mut *self.output, line)
-            .map_err(std::io::Error::from)
-            .context("cannot write the output")?;
-        self.output.write_all(b"\n").context("cannot write the output")
+        write_json(self.output, line).context("cannot write the output")
     }
 }
 

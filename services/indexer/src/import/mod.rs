@@ -14,7 +14,6 @@ mod rox_archive;
 mod rox_files;
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
@@ -25,16 +24,18 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::chartset_lines::CheckedChartset;
-pub(crate) use self::compare::check_chart;
-pub(crate) use self::erased::Erased;
-pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
-pub(crate) use self::rox_files::draft as draft_of_rox;
 use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::percentiles;
 use crate::report::{Progress, plural};
 use crate::signature::VerifyKeys;
+use crate::stdout;
+
+pub(crate) use self::chartset_lines::CheckedChartset;
+pub(crate) use self::compare::check_chart;
+pub(crate) use self::erased::Erased;
+pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
+pub(crate) use self::rox_files::draft as draft_of_rox;
 
 /// Imports the export in this folder, and prints what changed.
 ///
@@ -65,10 +66,10 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
     store.withdraw_objects().await?;
     filter::build(store, Due::AnyChange).await?;
     percentiles::compute(store).await?;
-    writeln!(std::io::stdout(), "{}", counts.summary())?;
+    stdout::print(counts.summary())?;
     if !other_files.is_empty() {
         let charts = plural(other_files.len() as u64, "chart");
-        writeln!(std::io::stdout(), "{charts} stored before with another ROX file, which stays")?;
+        stdout::print(format_args!("{charts} stored before with another ROX file, which stays"))?;
     }
     Ok(())
 }

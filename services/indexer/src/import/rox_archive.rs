@@ -24,7 +24,7 @@ pub(super) fn read_rox_files(
         let path = entry.path_bytes();
         let hash = path.strip_suffix(b".rox").and_then(|hash| std::str::from_utf8(hash).ok()?.parse().ok());
         let Some(hash) = hash.filter(|_| entry.header().entry_type().is_file()) else {
-            bail!("rox.tar has a file {}", path.escape_ascii())
+            bail!("rox.tar has a file {}", String::from_utf8_lossy(&path))
         };
         ensure!(previous < Some(hash), "rox.tar is not in the order of the hashes at {hash}");
         ensure!(count < charts, "rox.tar has more ROX files than the {charts} in the manifest");

@@ -12,7 +12,6 @@ mod writer;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,11 +19,13 @@ use anyhow::{Context, Result, bail};
 use chart_index_domain::ChartsetId;
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_store::{InputFingerprint, Store, StoreError};
+use chart_index_telemetry::print;
 use chart_index_telemetry::shutdown_signal;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 use tracing::{Instrument, Span};
 
 use self::outcome::{RecordedOutcome, StoredChartset};
@@ -111,7 +112,7 @@ fn find_inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
     for path in paths {
         let found = library::find_inputs(path)?;
         if found.is_empty() {
-            writeln!(std::io::stderr(), "no chart files in {}", path.display())?;
+            print(Level::WARN, format_args!("no chart files in {}", path.display()));
         }
         inputs.extend(found);
     }

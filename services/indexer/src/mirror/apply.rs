@@ -8,6 +8,7 @@ use chart_index_domain::{ChartDraft, ChartsetId, Entity, NoteHash};
 use chart_index_store::{MirrorState, Precedence};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::{Instant, sleep};
+use tracing::Level;
 
 use super::charts::{RETRY_PAUSE, Refusal};
 use super::page::{ChangedChartset, Page, Removed};
@@ -29,7 +30,7 @@ impl Mirror<'_> {
         let count = (chartsets.len() + charts.len() + removed.len()) as u64;
         let refused_before = self.refused;
         for (name, reason) in &refused {
-            self.refuse(name, reason)?;
+            self.refuse(name, reason);
         }
         let invalid = self.refused - refused_before;
         // First, since the records have the numbers of the new files.
@@ -62,7 +63,7 @@ impl Mirror<'_> {
             let (again, failed): (Vec<_>, Vec<_>) =
                 refused.into_iter().partition(|(_, refusal)| elapsed < refusal.retry_for);
             for (chartset, refusal) in failed {
-                self.refuse(Entity::from(chartset.id()), &refusal.reason)?;
+                self.refuse(Entity::from(chartset.id()), &refusal.reason);
             }
             if again.is_empty() {
                 return Ok(());
@@ -80,7 +81,7 @@ impl Mirror<'_> {
         let is_changed = |sequence: u64| sequence <= current.next && !sequences.contains(&sequence);
         for (chartset, refusal) in refused.extract_if(.., |(chartset, _)| is_changed(chartset.sequence)) {
             let id = chartset.id();
-            self.print(format_args!("chartset {id} has changed since: {}", refusal.reason))?;
+            self.print(Level::WARN, format_args!("chartset {id} has changed since: {}", refusal.reason));
         }
         Ok(())
     }

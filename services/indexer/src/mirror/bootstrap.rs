@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ExportManifest, ExportName};
 use chart_index_store::{MirrorState, Precedence};
 use tokio::task::spawn_blocking;
+use tracing::Level;
 
 use super::Mirror;
 use super::downloads::Downloads;
@@ -21,7 +22,7 @@ impl Mirror<'_> {
         };
         let downloads = Downloads::open(&self.options.downloads)?;
         let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-        self.print(format_args!("starts with export {name}, {bytes} bytes"))?;
+        self.print(Level::INFO, format_args!("starts with export {name}, {bytes} bytes"));
         let export = self.download_all(&downloads, &name, &json, &manifest).await?;
         import_verified(self.store, &export, Precedence::Imported)
             .await
@@ -68,19 +69,22 @@ impl Mirror<'_> {
     async fn find_export(&self) -> Result<Option<(ExportName, Vec<u8>, ExportManifest)>> {
         const FROM_START: &str = "the mirror starts with the first change";
         let Some(name) = self.upstream.latest_export().await? else {
-            self.print(format_args!("no export, {FROM_START}"))?;
+            self.print(Level::INFO, format_args!("no export, {FROM_START}"));
             return Ok(None);
         };
         let json = self.signed_manifest(&name).await?;
         let manifest = match parse_manifest(&json) {
             Ok(manifest) => manifest,
             Err(error) => {
-                self.print(format_args!("export {name}: {error:#}; {FROM_START}"))?;
+                self.print(Level::WARN, format_args!("export {name}: {error:#}; {FROM_START}"));
                 return Ok(None);
             }
         };
         if self.upstream.current_page(manifest.sequence, 1).await?.is_none() {
-            self.print(format_args!("export {name} has changes that were lost since; {FROM_START}"))?;
+            self.print(
+                Level::WARN,
+                format_args!("export {name} has changes that were lost since; {FROM_START}"),
+            );
             return Ok(None);
         }
         Ok(Some((name, json, manifest)))

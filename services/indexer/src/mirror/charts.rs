@@ -112,7 +112,7 @@ impl Mirror<'_> {
                 continue;
             }
             if let Err(refusal) = self.replace_file(chart.hash, chart.replacement).await? {
-                self.refuse(format_args!("chart {}", chart.hash), &refusal.reason)?;
+                self.refuse(format_args!("chart {}", chart.hash), &refusal.reason);
             }
         }
         Ok(())

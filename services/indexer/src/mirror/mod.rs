@@ -12,14 +12,15 @@ mod downloads;
 mod page;
 mod upstream;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use chart_index_instrumentation::meter;
 use chart_index_store::{MirrorState, ProcessRole, Store};
+use chart_index_telemetry::print;
 use reqwest::Url;
+use tracing::Level;
 
 use self::upstream::Upstream;
 use crate::backoff::{NODE_RESTART, Pauses};
@@ -94,7 +95,7 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
         }
         if let Err(error) = result {
             let pause = mirror.pauses.next();
-            mirror.print(format_args!("{error:#}; retrying in {pause:.0?}"))?;
+            mirror.print(Level::WARN, format_args!("{error:#}; retrying in {pause:.0?}"));
             tokio::time::sleep(pause).await;
         }
     }
@@ -118,16 +119,15 @@ async fn open(store: &Store, options: &MirrorOptions) -> Result<MirrorState> {
 }
 
 impl Mirror<'_> {
-    fn print(&self, message: impl std::fmt::Display) -> Result<()> {
-        writeln!(std::io::stderr(), "{}: {message}", self.upstream.host())?;
-        Ok(())
+    fn print(&self, level: Level, message: impl std::fmt::Display) {
+        print(level, format_args!("{}: {message}", self.upstream.host()));
     }
 
     /// Reports a change that is not applied.
-    fn refuse(&mut self, what: impl std::fmt::Display, reason: &str) -> Result<()> {
+    fn refuse(&mut self, what: impl std::fmt::Display, reason: &str) {
         self.refused += 1;
         self.metrics.record_refusal();
-        self.print(format_args!("refused: {what}: {reason}"))
+        self.print(Level::WARN, format_args!("refused: {what}: {reason}"));
     }
 
     async fn follow_with_lock(&mut self) -> Result<()> {
@@ -135,7 +135,7 @@ impl Mirror<'_> {
         if !locks.try_acquire(ProcessRole::Mirror).await? {
             const RUNNING: &str = "another process fills this mirror";
             ensure!(!self.options.once, RUNNING);
-            self.print(format_args!("{RUNNING}, waiting for it to end"))?;
+            self.print(Level::INFO, format_args!("{RUNNING}, waiting for it to end"));
             locks.acquire(ProcessRole::Mirror).await?;
         }
         locks.while_held(self.follow()).await?
@@ -155,7 +155,7 @@ impl Mirror<'_> {
             let requested = Instant::now();
             let Some(page) = self.upstream.page(after, limit, wait).await? else {
                 ensure!(after > 0, "the change feed does not begin at 0");
-                self.print("it has lost changes, as in a restore: the mirror starts again")?;
+                self.print(Level::WARN, "it has lost changes, as in a restore: the mirror starts again");
                 self.store.restart_mirror().await?;
                 continue;
             };
@@ -194,7 +194,10 @@ impl Mirror<'_> {
         if applied > 0 || refused > 0 {
             change_feed::assign(self.store).await?;
             let changes = plural(applied, "change");
-            self.print(format_args!("{changes} applied, {refused} refused, sequence {sequence}"))?;
+            self.print(
+                Level::INFO,
+                format_args!("{changes} applied, {refused} refused, sequence {sequence}"),
+            );
         }
         Ok(())
     }

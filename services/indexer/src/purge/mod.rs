@@ -8,7 +8,6 @@ mod purger;
 mod queue;
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +15,13 @@ use anyhow::Result;
 use chart_index_domain::Position;
 use chart_index_instrumentation::meter;
 use chart_index_store::Store;
+use chart_index_telemetry::print;
 use futures_util::future::join_all;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Counter;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tracing::Level;
 
 use self::queue::PurgeQueue;
 use crate::backoff::{PURGE, Pauses};
@@ -54,7 +55,7 @@ pub(crate) async fn follow(store: Store, purger: Purger, mut numbers: watch::Rec
 }
 
 async fn pause(pauses: &mut Pauses, error: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr(), "purge: {error:#}");
+    print(Level::WARN, format_args!("purge: {error:#}"));
     tokio::time::sleep(pauses.next()).await;
 }
 

@@ -1,13 +1,15 @@
 //! A Meilisearch node, and the locks of this process on it.
 
-use std::io::Write;
-
 use anyhow::{Context, Result};
 use chart_index_domain::search::IndexedChartset;
 use chart_index_search::{Applied, IndexBatch, IndexWriter, Quarantined, SearchError, Target};
 use chart_index_store::{ProcessLocks, ProcessRole, Store};
+use chart_index_telemetry::print;
 use tokio::task::JoinSet;
 use tracing::Instrument;
+use tracing::Level;
+
+use crate::stdout;
 
 /// Maximum number of batches in flight. Meilisearch processes all queued batches together, in little more time
 /// than one of them, while the next ones are read from PostgreSQL.
@@ -36,22 +38,17 @@ impl Node {
     }
 
     /// Prints a warning about each chartset whose document the node rejected.
-    pub(crate) fn warn_rejected(&self, rejected: &[Quarantined]) -> Result<()> {
-        let mut output = std::io::stderr().lock();
+    pub(crate) fn warn_rejected(&self, rejected: &[Quarantined]) {
+        let node = self.writer.node_url();
         for Quarantined { id, bytes } in rejected {
-            let node = self.writer.node_url();
-            writeln!(
-                output,
-                "{node}: warning: chartset {id} is not indexed: the node rejects its document of {bytes} bytes"
-            )
-            .context("cannot write to standard error")?;
+            let rejected = format_args!("the node rejects its document of {bytes} bytes");
+            print(Level::WARN, format_args!("{node}: warning: chartset {id} is not indexed: {rejected}"));
         }
-        Ok(())
     }
 
     /// Prints a message about the node.
     pub(crate) fn print(&self, message: std::fmt::Arguments<'_>) -> Result<()> {
-        writeln!(std::io::stdout(), "{}: {message}", self.writer.node_url())
+        stdout::print(format_args!("{}: {message}", self.writer.node_url()))
             .context("cannot write to standard output")
     }
 }
@@ -101,7 +98,7 @@ impl<'a> Batches<'a> {
         while !self.in_flight.is_empty() {
             self.join_next().await?;
         }
-        self.node.warn_rejected(&self.rejected)?;
+        self.node.warn_rejected(&self.rejected);
         Ok(self.rejected)
     }
 

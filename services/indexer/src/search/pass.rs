@@ -70,7 +70,7 @@ async fn write_documents(node: &Node, target: Target, changes: &ChartsetChanges)
     let delete: Vec<ChartsetId> = changed.iter().copied().filter(|id| !shown.contains(id)).collect();
     node.locks.check().await?;
     let rejected = node.writer.apply(target, &IndexBatch { put, delete: &delete }).await?.rejected;
-    node.warn_rejected(&rejected)?;
+    node.warn_rejected(&rejected);
     node.locks.check().await?;
     node.writer.record_quarantine(target, &quarantined, changed, &rejected).await?;
     let written = Written { put: (put.len() - rejected.len()) as u64, deleted: delete.len() as u64 };

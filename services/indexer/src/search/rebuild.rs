@@ -1,12 +1,13 @@
 //! `chart-indexer rebuild`: fills a new index, checks it, and swaps it with the live one atomically.
 
 use std::collections::HashSet;
-use std::io::Write;
 
 use anyhow::{Result, bail, ensure};
 use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{ProcessRole, Store};
+use chart_index_telemetry::print;
+use tracing::Level;
 
 use crate::change_feed;
 use crate::report::{Progress, plural};
@@ -29,7 +30,7 @@ pub(crate) async fn rebuild(store: &Store, writers: &[IndexWriter]) -> Result<()
     for writer in writers {
         if let Err(error) = rebuild_one(store, writer).await {
             failed += 1;
-            writeln!(std::io::stderr(), "{}: {error:#}", writer.node_url())?;
+            print(Level::ERROR, format_args!("{}: {error:#}", writer.node_url()));
         }
     }
     ensure!(failed == 0, "rebuild failed for {failed} of {} nodes", writers.len());

@@ -2,7 +2,6 @@
 //! that does so all the time.
 
 use std::convert::Infallible;
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,10 @@ use chart_index_domain::Position;
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{ChangesError, ProcessRole, Store};
+use chart_index_telemetry::print;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::Level;
 use tracing::{Instrument, Span, field};
 
 use crate::backoff::{MIN_RESTART_PAUSE, NODE_RESTART, Pauses};
@@ -93,7 +94,7 @@ impl Follower {
     }
 
     fn print_error(&self, error: &anyhow::Error) {
-        let _ = writeln!(std::io::stderr(), "{}: {error:#}", self.writer.node_url());
+        print(Level::WARN, format_args!("{}: {error:#}", self.writer.node_url()));
     }
 
     /// Applies all changes that are committed when it starts.

@@ -2,13 +2,14 @@
 //! this version.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{Difference, DifferenceKind, IndexWriter, Target};
 use chart_index_store::{ProcessRole, Store};
+use chart_index_telemetry::print;
+use tracing::Level;
 
 use crate::report::{Progress, plural};
 use crate::search::node::Node;
@@ -37,7 +38,7 @@ pub(crate) async fn verify(store: &Store, writers: &[IndexWriter]) -> Result<()>
             Ok(_) => failed += 1,
             Err(error) => {
                 failed += 1;
-                writeln!(std::io::stderr(), "{}: {error:#}", writer.node_url())?;
+                print(Level::ERROR, format_args!("{}: {error:#}", writer.node_url()));
             }
         }
     }

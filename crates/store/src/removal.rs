@@ -284,9 +284,10 @@ async fn erase(
         "DELETE FROM chartset_checks WHERE chartset_id = ANY($1)",
         "DELETE FROM chart_aliases WHERE chartset_id = ANY($1)",
         "DELETE FROM chartsets WHERE id = ANY($1)",
-        // The outcomes contain the ids, and the paths of the folders.
-        "DELETE FROM ingest_fingerprints
-         WHERE outcome LIKE ANY(ARRAY(SELECT '%' || id || '%' FROM unnest($1::text[]) AS id))",
+        // The outcomes contain the ids, and the paths of the folders. One look-up for each id: for several at
+        // once PostgreSQL may prefer to read all outcomes.
+        "DELETE FROM ingest_fingerprints USING unnest($1::text[]) AS id
+         WHERE outcome_chartsets(outcome) @> ARRAY[id]",
     ] {
         sqlx::query(statement).bind(&chartsets).execute(&mut *connection).await?;
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartsetDraft, Entity};
-use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, Removal, RemovalOutcome};
-use chart_index_tests::within;
+use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, Removal, RemovalOutcome, Store};
+use chart_index_tests::{PrivatePostgres, within};
 
-use crate::support::{Catalogue, OpenTransaction, alpha, chart, folder, hash, id, ids, removal};
+use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id, ids, removal};
 
 /// A timeout that no passing test reaches.
 const WAIT: Duration = Duration::from_mins(1);
@@ -228,6 +228,61 @@ async fn erased_entries_are_deleted_and_not_stored_again() {
     assert!(store.chart(hash(1)).await.unwrap().is_some());
     assert_eq!(store.chartset(id(2)).await.unwrap().unwrap().charts.len(), 2);
     catalogue.assert_consistent().await;
+}
+
+/// Rows as an ingest stores them, of 20,000 chartsets. The inputs of 20,000 chartsets that are not stored are
+/// recorded as well.
+const LARGE: &str = "
+    SET session_replication_role = replica;
+    INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
+                        rox_bytes, first_seen_ms)
+    SELECT sha256(n::text::bytea), 4, 120, 120, 120, 1000, 1, 0, 1, 1, 1, 1 FROM generate_series(1, 20000) AS n;
+    INSERT INTO chartsets
+    (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, keys, bpm_min, bpm_max,
+     length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort, artist_sort,
+     creator_search, search_words)
+    SELECT lpad(to_hex(n), 16, '0'), 'alpha/' || n, sha256('a'), 1, 1, 'Title', 'Artist', 'Creator', '{4}', 120, 120,
+           1000, 1000, 1, 1, '{}', '{}', 'title', 'artist', 'creator', '' FROM generate_series(1, 20000) AS n;
+    INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
+    SELECT lpad(to_hex(n), 16, '0'), sha256(n::text::bytea), 'Title', 'Artist', 'Creator', 'Hard', '{}'
+    FROM generate_series(1, 20000) AS n;
+    INSERT INTO rox_files (hash, bytes) SELECT hash, 'rox' FROM charts;
+    INSERT INTO chart_previews (hash, json) SELECT hash, '{}' FROM charts;
+    INSERT INTO chart_aliases SELECT chart_hash, chartset_id, substr(chart_hash, 1, 16) FROM chartset_charts;
+    INSERT INTO chartset_checks SELECT id, 1 FROM chartsets;
+    INSERT INTO removals (entity, removed_at_ms, erased)
+    SELECT sha256('removed' || n::text::bytea), 1, true FROM generate_series(1, 20000) AS n;
+    INSERT INTO ingest_fingerprints (input_key, content_digest, outcome)
+    SELECT sha256(n::text::bytea), sha256(n::text::bytea),
+           '{\"chartsets\":[{\"id\":\"' || lpad(to_hex(n), 16, '0') || '\",\"path\":\"alpha/' || n || '\"}]}'
+    FROM generate_series(1, 40000) AS n;";
+
+/// Ingests and other removals wait meanwhile.
+#[tokio::test]
+async fn erasing_many_chartsets_reads_no_table_as_a_whole() {
+    let server = PrivatePostgres::start();
+    let catalogue = Catalogue::create_on(server.url()).await;
+    let _ = catalogue.database.psql(LARGE);
+    let _ = catalogue.database.psql("VACUUM ANALYZE");
+    let name = catalogue.database.url().rsplit_once('/').unwrap().1;
+    let _ = catalogue.database.psql(&format!(
+        "ALTER DATABASE {name} SET session_preload_libraries = auto_explain;
+         ALTER DATABASE {name} SET auto_explain.log_min_duration = 0"
+    ));
+    let store = Store::new(&config(catalogue.database.url()));
+    // Half of them are not stored.
+    let listed: Vec<Removal> =
+        (0..200).map(|number| Removal { erased: true, ..removal(id(200 * number + 1), 20) }).collect();
+    for _ in 0..2 {
+        store.remove(&listed, 20).await.unwrap();
+    }
+    let plans = server.log();
+    assert!(plans.contains("Delete on ingest_fingerprints"), "plans are logged");
+    let scans: Vec<_> = plans.lines().filter(|line| line.contains("Seq Scan on ")).collect();
+    assert!(scans.iter().all(|line| line.contains("change_feed")), "{scans:#?}");
+    let left = "SELECT count(*), (SELECT count(*) FROM chart_aliases), (SELECT count(*) FROM chartsets)
+                FROM ingest_fingerprints";
+    assert_eq!(catalogue.database.psql(left), "39800|19900|19900");
 }
 
 /// docs/api.md, "ROX file": the tag is the hash unless the bytes have changed.

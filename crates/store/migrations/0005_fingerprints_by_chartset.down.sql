@@ -1,0 +1,2 @@
+-- no-transaction
+DROP INDEX CONCURRENTLY ingest_fingerprints_by_chartset;

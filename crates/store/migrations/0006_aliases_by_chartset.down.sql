@@ -1,0 +1,2 @@
+-- no-transaction
+DROP INDEX CONCURRENTLY chart_aliases_by_chartset;

@@ -45,6 +45,7 @@ mod config;
 mod connection_health;
 mod connection_pool;
 mod content_fingerprint;
+mod database_locale;
 mod database_url;
 mod derive;
 mod derived_columns;

@@ -9,6 +9,7 @@ use sqlx::migrate::{MigrateError, Migration, Migrator};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::time::sleep;
 
+use crate::database_locale::{NoLetters, has_letters};
 use crate::error::{is_lock_timeout, is_undefined_table};
 use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError, folding};
@@ -116,13 +117,31 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] also if a table could not be locked within half a second. The previous
-    /// migrations are applied, and the call may be retried.
+    /// migrations are applied, and the call may be retried. A new database must have a locale in which
+    /// `pg_trgm` works.
     pub async fn migrate(&self) -> Result<(), StoreError> {
+        self.check_locale().await?;
         self.apply(&MIGRATOR).await?;
         let operation = "fold the catalogue";
         let mut connection = self.migration_connection(operation).await?;
         let result = folding::fold_catalogue(&mut connection).await.map_err(MigrateError::Execute);
         finish(operation, connection, result).await
+    }
+
+    /// Refuses a new database without letters outside of ASCII. A catalogue works in one, slowly.
+    async fn check_locale(&self) -> Result<(), StoreError> {
+        let operation = "check the locale of the database";
+        let is_new = self.run_once(operation, Self::schema_version).await?.is_none();
+        let mut connection = self.migration_connection(operation).await?;
+        let has_letters = has_letters(&mut connection).await;
+        let has_letters = has_letters.map_err(|error| StoreError::new(operation, error))?;
+        if !has_letters && is_new {
+            return Err(StoreError::Failed { operation, source: NoLetters.into() });
+        }
+        if !has_letters {
+            tracing::warn!("the locale of the database has no letters outside of ASCII");
+        }
+        finish(operation, connection, Ok(())).await
     }
 
     pub(crate) async fn apply(&self, migrator: &Migrator) -> Result<(), StoreError> {

@@ -121,6 +121,38 @@ async fn a_migration_waits_for_another_one() {
 }
 
 /// Such as one that was created before the migrations of the first release were combined.
+/// `pg_trgm` takes letters from the locale.
+#[tokio::test]
+async fn new_database_without_letters_outside_of_ascii_is_refused() {
+    let database = TestDatabase::create().await;
+    let (server, name) = database.url().rsplit_once('/').unwrap();
+    let name = format!("{name}_ascii");
+    let _ = database.psql(&format!(
+        "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+    ));
+    let url = format!("{server}/{name}");
+    let store = Store::new(&config(&url));
+    let error = store.migrate().await.unwrap_err();
+    assert!(!error.is_unavailable());
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("LOCALE 'C.UTF-8'"), "{cause}");
+    let found =
+        "SELECT (SELECT count(*) FROM pg_extension WHERE extname = 'pg_trgm'), to_regclass('charts') IS NULL";
+    assert_eq!(TestDatabase::psql_on(&url, found), "0|t", "nothing is created");
+
+    // A database of before this check stays usable.
+    let _ = TestDatabase::psql_on(
+        &url,
+        "CREATE TABLE _sqlx_migrations (version bigint PRIMARY KEY, description text NOT NULL,
+             installed_on timestamptz NOT NULL DEFAULT now(), success boolean NOT NULL, checksum bytea NOT NULL,
+             execution_time bigint NOT NULL);
+         INSERT INTO _sqlx_migrations VALUES (0, 'earlier', now(), true, '', 0)",
+    );
+    store.migrate().await.unwrap();
+    store.close().await;
+    let _ = database.psql(&format!("DROP DATABASE {name}"));
+}
+
 #[tokio::test]
 async fn database_with_an_edited_migration_is_refused() {
     let catalogue = Catalogue::create().await;

@@ -13,7 +13,9 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 use prost::Message;
@@ -59,6 +61,15 @@ pub struct ReceivedSpan {
 impl OtlpReceiver {
     /// Starts to listen on a free port.
     pub fn start() -> Self {
+        Self::start_with(false)
+    }
+
+    /// Starts one that rejects everything by "Partial Success" (OTLP specification).
+    pub fn start_rejecting() -> Self {
+        Self::start_with(true)
+    }
+
+    fn start_with(rejects: bool) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         listener.set_nonblocking(true).expect("a non-blocking listener");
@@ -66,7 +77,7 @@ impl OtlpReceiver {
         let (stop, stopped) = oneshot::channel::<()>();
         thread::spawn({
             let received = Arc::clone(&received);
-            move || run(listener, &received, stopped)
+            move || run(listener, &received, rejects, stopped)
         });
         Self { address, received, _stop: stop }
     }
@@ -87,64 +98,82 @@ impl OtlpReceiver {
     }
 }
 
-fn run(listener: std::net::TcpListener, received: &Arc<Mutex<Received>>, stopped: oneshot::Receiver<()>) {
+fn run(
+    listener: std::net::TcpListener,
+    received: &Arc<Mutex<Received>>,
+    rejects: bool,
+    stopped: oneshot::Receiver<()>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::from_std(listener).expect("a listener");
         tokio::select! {
-            () = accept(listener, received) => {}
+            () = accept(listener, received, rejects) => {}
             _ = stopped => {}
         }
     });
 }
 
-async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>) {
+async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>, rejects: bool) {
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
         let received = Arc::clone(received);
         tokio::spawn(async move {
-            let service = service_fn(|request| respond(request, &received));
+            let service = service_fn(|request| respond(request, &received, rejects));
             // An error ends the connection of an exporter that stopped.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-/// Responds like a collector: 200 with an empty message, or 400 to a body that is not a valid message.
+/// Responds like a collector: 200 with an empty message, or one that rejects all, or 400 to a body that is not a
+/// valid message.
 async fn respond(
     request: Request<Incoming>,
     received: &Mutex<Received>,
+    rejects: bool,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-    let is_valid = body.is_ok_and(|body| received.lock().expect("no thread panicked").add(&path, body));
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = if is_valid { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let items = body.ok().and_then(|body| received.lock().expect("no thread panicked").add(&path, body));
+    // The response for metrics has the same fields.
+    let rejected = items.filter(|_| rejects).map(|items| ExportTracePartialSuccess {
+        rejected_spans: i64::try_from(items).expect("few spans"),
+        error_message: "rejected".to_owned(),
+    });
+    let message = ExportTraceServiceResponse { partial_success: rejected };
+    let mut response = Response::new(Full::from(message.encode_to_vec()));
+    *response.status_mut() = if items.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     Ok(response)
 }
 
 impl Received {
-    /// Adds the contents of a request; `false` if they are not valid.
-    fn add(&mut self, path: &str, body: Bytes) -> bool {
+    /// Adds the contents of a request, and returns the number of spans or metrics; `None` if they are not valid.
+    fn add(&mut self, path: &str, body: Bytes) -> Option<usize> {
         match path {
             "/v1/traces" => {
-                ExportTraceServiceRequest::decode(body).map(|request| self.add_spans(request)).is_ok()
+                ExportTraceServiceRequest::decode(body).map(|request| self.add_spans(request)).ok()
             }
             "/v1/metrics" => {
-                ExportMetricsServiceRequest::decode(body).map(|request| self.add_metrics(request)).is_ok()
+                ExportMetricsServiceRequest::decode(body).map(|request| self.add_metrics(request)).ok()
             }
-            _ => false,
+            _ => None,
         }
     }
 
-    fn add_spans(&mut self, request: ExportTraceServiceRequest) {
+    fn add_spans(&mut self, request: ExportTraceServiceRequest) -> usize {
+        let before = self.spans.len();
         let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
         self.spans.extend(scopes.flat_map(|scope| scope.spans).map(ReceivedSpan::from));
+        self.spans.len() - before
     }
 
-    fn add_metrics(&mut self, request: ExportMetricsServiceRequest) {
+    fn add_metrics(&mut self, request: ExportMetricsServiceRequest) -> usize {
         let scopes = request.resource_metrics.into_iter().flat_map(|resource| resource.scope_metrics);
-        self.metrics.extend(scopes.flat_map(|scope| scope.metrics).map(|metric| metric.name));
+        let names: Vec<_> = scopes.flat_map(|scope| scope.metrics).map(|metric| metric.name).collect();
+        let count = names.len();
+        self.metrics.extend(names);
+        count
     }
 }
 

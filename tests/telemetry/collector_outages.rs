@@ -3,6 +3,8 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use chart_index_tests::OtlpReceiver;
+
 use super::*;
 
 /// The requests of a run, each with a new span.
@@ -59,14 +61,45 @@ async fn assert_unaffected(collector: &str) {
     assert!((1..=2).contains(&failures(&service)), "one line for each signal: {:#?}", service.log());
 }
 
+/// A collector responds with 200 also where it rejects what it received.
+#[tokio::test]
+async fn what_a_collector_rejects_counts_as_dropped() {
+    let (index, collector) = (Index::new().await, OtlpReceiver::start_rejecting());
+    let service = index.serve(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url()),
+        ("OTEL_TRACES_SAMPLER_ARG", "1"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "100"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+    ]);
+    let chart = index.chart_path(&service).await;
+    for _ in 0..10 {
+        assert_eq!(service.client().get(&chart).await.status, 200);
+    }
+    let dropped = async |signal: &str| {
+        let name = format!("chart_index_telemetry_dropped_total{{chart_index_signal=\"{signal}\"}}");
+        value(&service, &name).await
+    };
+    within(FIRST_FAILURE, async || {
+        let (spans, dropped) = (collector.spans().len(), dropped("traces").await);
+        (spans > 10 && dropped == Some(spans as f64)).then_some(())
+    })
+    .await;
+    within(FIRST_FAILURE, async || dropped("metrics").await.filter(|count| *count > 0.0)).await;
+    assert_eq!(failures(&service), 2, "one line for each signal: {:#?}", service.log());
+}
+
 /// The failed exports that were logged.
 fn failures(service: &Service) -> usize {
     service.log().iter().filter(|line| line.contains("telemetry export failed")).count()
 }
 
 async fn memory(service: &Service) -> f64 {
+    value(service, "process_memory_usage_bytes").await.expect("the memory")
+}
+
+/// The value of a metric with its labels.
+async fn value(service: &Service, metric: &str) -> Option<f64> {
     let text = service.private_client().get("/metrics").await.body;
     let text = String::from_utf8(text).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("process_memory_usage_bytes "));
-    line.expect("the memory").parse().unwrap()
+    text.lines().find_map(|line| line.strip_prefix(metric)?.trim_start().parse().ok())
 }

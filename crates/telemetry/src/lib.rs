@@ -10,6 +10,7 @@
 //! configured, they are pushed to a collector by OTLP. Traces are only pushed. Library crates do not depend on
 //! this: they record with `chart_index_instrumentation`.
 
+mod collector_client;
 mod export_counts;
 mod log;
 mod log_format;

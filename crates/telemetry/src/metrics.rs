@@ -5,7 +5,7 @@ use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream};
 use prometheus::Registry;
 
-use crate::export_counts::{Counted, ExportCounts};
+use crate::export_counts::{Counted, ExportCounts, Signal};
 use crate::otlp::{OtlpConfig, OtlpError};
 
 /// Maximum label sets of an instrument. Labels come from closed sets, so that none reaches it; further ones
@@ -37,8 +37,8 @@ pub(crate) fn provider(
         .with_resource(resource)
         .with_reader(scraped)
         .with_view(|_: &Instrument| Stream::builder().with_cardinality_limit(MAX_LABEL_SETS).build().ok());
-    if let Some(exporter) = otlp.metric_exporter()? {
-        let pushed = PeriodicReader::builder(Counted::metrics(exporter, counts.clone()))
+    if let Some(exporter) = otlp.metric_exporter(counts)? {
+        let pushed = PeriodicReader::builder(Counted::new(exporter, Signal::Metrics, counts.clone()))
             .with_interval(otlp.metric_export_interval)
             .build();
         builder = builder.with_reader(pushed);

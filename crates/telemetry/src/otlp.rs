@@ -13,8 +13,8 @@ use opentelemetry_otlp::{
 };
 use url::Url;
 
-/// Maximum time of a request to the collector, and of the connection to it.
-const TIMEOUT: Duration = Duration::from_secs(3);
+use crate::collector_client::{CollectorClient, TIMEOUT};
+use crate::export_counts::{ExportCounts, Signal};
 
 /// Where metrics and traces are pushed to, and how many traces are sampled.
 #[derive(Debug, Clone, Args)]
@@ -154,12 +154,12 @@ impl OtlpConfig {
     }
 
     /// The exporter of metrics, if an endpoint is configured.
-    pub(crate) fn metric_exporter(&self) -> Result<Option<MetricExporter>, OtlpError> {
+    pub(crate) fn metric_exporter(&self, counts: &ExportCounts) -> Result<Option<MetricExporter>, OtlpError> {
         let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
         let exporter = MetricExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_http_client(client()?)
+            .with_http_client(CollectorClient::new(Signal::Metrics, counts)?)
             .with_headers(self.headers())
             .with_timeout(TIMEOUT)
             .with_endpoint(endpoint.signal("v1/metrics"));
@@ -167,12 +167,12 @@ impl OtlpConfig {
     }
 
     /// The exporter of spans, if an endpoint is configured.
-    pub(crate) fn span_exporter(&self) -> Result<Option<SpanExporter>, OtlpError> {
+    pub(crate) fn span_exporter(&self, counts: &ExportCounts) -> Result<Option<SpanExporter>, OtlpError> {
         let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_http_client(client()?)
+            .with_http_client(CollectorClient::new(Signal::Traces, counts)?)
             .with_headers(self.headers())
             .with_timeout(TIMEOUT)
             .with_endpoint(endpoint.signal("v1/traces"));
@@ -192,14 +192,6 @@ pub(crate) enum OtlpError {
     Client(#[from] reqwest::Error),
     #[error(transparent)]
     Exporter(#[from] ExporterBuildError),
-}
-
-/// A blocking client: exporters run on threads of their own, which no request waits for.
-fn client() -> Result<reqwest::blocking::Client, OtlpError> {
-    // Err if a provider is installed already, which serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::blocking::Client::builder().http1_only();
-    Ok(client.timeout(TIMEOUT).connect_timeout(TIMEOUT).build()?)
 }
 
 #[cfg(test)]

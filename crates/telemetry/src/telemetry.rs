@@ -14,7 +14,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use prometheus::Registry;
 use tokio::runtime::Handle;
 
-use crate::export_counts::ExportCounts;
+use crate::export_counts::{ExportCounts, Signal};
 use crate::log::{DroppedLines, Log};
 use crate::metrics::MetricsError;
 use crate::otlp::OtlpError;
@@ -73,7 +73,8 @@ impl Telemetry {
         let metrics = metrics::provider(resource.clone(), registry.clone(), otlp, &counts)?;
         global::set_meter_provider(metrics.clone());
         global::set_text_map_propagator(TraceContextPropagator::new());
-        let traces = otlp.span_exporter()?.map(|exporter| traces::provider(resource, exporter, &counts));
+        let traces =
+            otlp.span_exporter(&counts)?.map(|exporter| traces::provider(resource, exporter, &counts));
         let log = Log::start(log, traces.as_ref().map(|provider| provider.tracer(SCOPE)));
         process_metrics::register();
         register_drops(counts, log.dropped_lines());
@@ -136,10 +137,10 @@ fn register_drops(counts: ExportCounts, lines: DroppedLines) {
     meter()
         .u64_observable_counter("chart_index.telemetry.dropped")
         .with_unit("{item}")
-        .with_description("Spans and metrics whose export failed, log lines that were not written")
+        .with_description("Spans and exports of metrics that failed or were rejected, log lines not written")
         .with_callback(move |observer| {
-            observer.observe(counts.dropped_spans(), &traces);
-            observer.observe(counts.dropped_metric_exports(), &metrics);
+            observer.observe(counts.dropped(Signal::Traces), &traces);
+            observer.observe(counts.dropped(Signal::Metrics), &metrics);
             observer.observe(lines.count(), &logs);
         })
         .build();

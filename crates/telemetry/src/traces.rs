@@ -9,7 +9,7 @@ use tracing_subscriber::filter::{LevelFilter, dynamic_filter_fn};
 use tracing_subscriber::layer::{self, Filter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::export_counts::{Counted, ExportCounts};
+use crate::export_counts::{Counted, ExportCounts, Signal};
 
 /// Maximum spans that wait to be exported, about 2 MB. Further ones are dropped, which the SDK counts in
 /// `otel_sdk_processor_span_processed_total` with the `error_type` `queue_full`.
@@ -25,7 +25,7 @@ pub(crate) fn provider(
     counts: &ExportCounts,
 ) -> SdkTracerProvider {
     let config = BatchConfigBuilder::default().with_max_queue_size(MAX_PENDING_SPANS).build();
-    let batches = BatchSpanProcessor::builder(Counted::traces(exporter, counts.clone()));
+    let batches = BatchSpanProcessor::builder(Counted::new(exporter, Signal::Traces, counts.clone()));
     SdkTracerProvider::builder()
         .with_resource(resource)
         // A span exists only if it was sampled.

@@ -161,7 +161,7 @@ mod tests {
             assert_eq!(freshness, expected, "{key:?} {version:?}");
         }
         assert!(!rules.may_join(&chart, changed, now) && !rules.may_join(&list, changed, now));
-        assert!(rules.may_join(&chart, Version::UNKNOWN, now) && rules.may_join(&list, current, now));
+        assert!(!rules.may_join(&chart, Version::UNKNOWN, now) && rules.may_join(&list, current, now));
     }
 
     #[test]

@@ -126,8 +126,8 @@ async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>, rejects:
     }
 }
 
-/// Responds like a collector: 200 with an empty message, or one that rejects all, or 400 to a body that is not a
-/// valid message.
+/// Responds like a collector: 200 with an empty message, or one that rejects all, or 400 to a body that is not
+/// a valid message.
 async fn respond(
     request: Request<Incoming>,
     received: &Mutex<Received>,
@@ -148,7 +148,8 @@ async fn respond(
 }
 
 impl Received {
-    /// Adds the contents of a request, and returns the number of spans or metrics; `None` if they are not valid.
+    /// Adds the contents of a request, and returns the number of spans or metrics; `None` if they are not
+    /// valid.
     fn add(&mut self, path: &str, body: Bytes) -> Option<usize> {
         match path {
             "/v1/traces" => {

@@ -178,7 +178,9 @@ impl Store {
     /// connection.
     async fn migration_connection(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
         let result = async {
-            let mut connection = self.connect(self.unlimited_options()).await?;
+            // sqlx creates its table before each migration, if it does not exist.
+            let options = self.unlimited_options().clone().options([("client_min_messages", "warning")]);
+            let mut connection = self.connect(&options).await?;
             // Waits without a limit for other processes that migrate.
             let lock = "SELECT pg_try_advisory_lock($1)";
             while !sqlx::query_scalar(lock).bind(MIGRATION_LOCK).fetch_one(&mut connection).await? {

@@ -123,6 +123,23 @@ async fn run_serves_only_the_given_library() {
     run.stop();
 }
 
+/// Its server would end after the ingest, and another program answer the health check.
+#[test]
+fn address_in_use_is_found_before_the_ingest() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library("Only");
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    for setting in ["LISTEN", "ADMIN_LISTEN", "METRICS_LISTEN"] {
+        let mut command = command(folder.path(), &library.root(), free_address());
+        let run = command.env(setting, &address).stderr(Stdio::piped()).output().unwrap();
+        let [stdout, stderr] =
+            [run.stdout, run.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert_eq!((run.status.code(), &*stdout), (Some(1), ""), "{setting}: {stderr}");
+        assert!(stderr.starts_with(&format!("{setting}: a program listens on {address}")), "{stderr}");
+    }
+}
+
 #[tokio::test]
 async fn second_run_in_a_checkout_is_rejected() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,9 +8,13 @@ use opentelemetry::KeyValue;
 use procfs::process::{LimitValue, Process};
 use procfs::{Current, Meminfo};
 
-/// Where version 2 of cgroups is mounted. A container with its own namespace of cgroups sees its own as the
-/// root.
-const CGROUPS: &str = "/sys/fs/cgroup";
+/// Where cgroups of version 2 are mounted, and the file with the limit. A container with its own namespace of
+/// cgroups sees its own as the root.
+const CGROUPS: (&str, &str) = ("/sys/fs/cgroup", "memory.max");
+/// The same for version 1. In a container the path of its cgroup is that of the host, and its own is the root.
+const CGROUPS_V1: (&str, &str) = ("/sys/fs/cgroup/memory", "memory.limit_in_bytes");
+/// Limits from here on are none: version 1 has the largest number of pages.
+const NO_LIMIT: u64 = 1 << 60;
 
 /// Registers the metrics. Values that `/proc` does not provide are missing.
 pub(crate) fn register() {
@@ -37,10 +41,7 @@ pub(crate) fn register() {
         "process.memory.limit",
         "By",
         "Memory limit of the cgroup of the process, or the memory of the machine",
-        |process| {
-            let limit = cgroup(process).and_then(|group| cgroup_memory_limit(Path::new(CGROUPS), &group));
-            limit.or_else(|| Some(Meminfo::current().ok()?.mem_total))
-        },
+        |process| cgroup_limit(process).or_else(|| Some(Meminfo::current().ok()?.mem_total)),
     );
     gauge(
         "process.file_descriptors.open",
@@ -95,17 +96,26 @@ fn seconds(ticks: u64) -> f64 {
     ticks as f64 / procfs::ticks_per_second() as f64
 }
 
-/// The path of the cgroup (version 2) of a process.
-fn cgroup(process: &Process) -> Option<String> {
-    process.cgroups().ok()?.into_iter().find(|group| group.hierarchy == 0).map(|group| group.pathname)
+/// The memory limit of the cgroups of a process. `None` without one.
+fn cgroup_limit(process: &Process) -> Option<u64> {
+    let groups = process.cgroups().ok()?;
+    let limits = groups.into_iter().filter_map(|group| {
+        let is_v1 = group.controllers.iter().any(|controller| controller == "memory");
+        let (root, file) = if is_v1 { CGROUPS_V1 } else { CGROUPS };
+        if !is_v1 && group.hierarchy != 0 {
+            return None;
+        }
+        lowest_limit(Path::new(root), &group.pathname, file)
+    });
+    limits.min()
 }
 
-/// The lowest limit, in bytes, of a cgroup and those above it. `None` without one.
-fn cgroup_memory_limit(root: &Path, group: &str) -> Option<u64> {
+/// The lowest limit, in bytes, of a cgroup and those above it, up to the root. `None` without one.
+fn lowest_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
     let folder = root.join(group.trim_start_matches('/'));
     let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));
-    let limits = folders.filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok());
-    limits.filter_map(|limit| limit.trim().parse().ok()).min()
+    let limits = folders.filter_map(|folder| std::fs::read_to_string(folder.join(file)).ok());
+    limits.filter_map(|limit| limit.trim().parse().ok()).filter(|limit| *limit < NO_LIMIT).min()
 }
 
 #[cfg(test)]
@@ -117,7 +127,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let inner = root.path().join("outer/inner");
         std::fs::create_dir_all(&inner).unwrap();
-        let limit = || cgroup_memory_limit(root.path(), "/outer/inner");
+        let limit = || lowest_limit(root.path(), "/outer/inner", "memory.max");
         assert_eq!(limit(), None);
         std::fs::write(inner.join("memory.max"), "max\n").unwrap();
         assert_eq!(limit(), None);
@@ -125,5 +135,16 @@ mod tests {
         assert_eq!(limit(), Some(2048));
         std::fs::write(inner.join("memory.max"), "1024\n").unwrap();
         assert_eq!(limit(), Some(1024));
+    }
+
+    /// As in a container of Docker, whose own cgroup is the root.
+    #[test]
+    fn limit_of_version_1_is_that_of_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let limit = || lowest_limit(root.path(), "/docker/0123", "memory.limit_in_bytes");
+        for (text, expected) in [("9223372036854771712\n", None), ("536870912\n", Some(536_870_912))] {
+            std::fs::write(root.path().join("memory.limit_in_bytes"), text).unwrap();
+            assert_eq!(limit(), expected);
+        }
     }
 }

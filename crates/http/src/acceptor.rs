@@ -72,7 +72,7 @@ impl Acceptor {
     /// Waits for a permit, then for a connection: connections above the limit stay in the backlog of the
     /// socket. A connection above the limit of its peer is reset, which leaves no socket in `TIME_WAIT`.
     pub(crate) async fn accept(&self) -> Accepted {
-        static ACCEPT_FAILED: LogThrottle = LogThrottle::new();
+        static ACCEPT_FAILED: LogThrottle = LogThrottle::new(Duration::from_secs(1));
         let mut permit = self.limits.acquire_connection_permit().await;
         loop {
             match self.listener.accept().await {
@@ -136,7 +136,7 @@ impl ConnectionLimits {
         address: SocketAddr,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Accepted, Option<OwnedSemaphorePermit>> {
-        static PEER_AT_LIMIT: LogThrottle = LogThrottle::new();
+        static PEER_AT_LIMIT: LogThrottle = LogThrottle::new(Duration::from_secs(1));
         let peer = PeerAddress(address.ip());
         if let Some(peer_permit) = self.peers.acquire(peer.0) {
             let permits =

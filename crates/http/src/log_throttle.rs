@@ -1,24 +1,23 @@
-//! Throttled logging: one line per second for events that any request can cause.
+//! Throttled logging: one line per interval for events that any request can cause.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// At most one line is logged in this time.
-const INTERVAL: Duration = Duration::from_secs(1);
-
 /// Throttles one kind of log line: during an outage, a line per request would add to the load and bury all
 /// others.
 #[derive(Debug)]
 pub(crate) struct LogThrottle {
+    /// At most one line is logged in this time.
+    interval: Duration,
     /// When the next line may be logged, in milliseconds since the first use of any throttle.
     next_ms: AtomicU64,
     suppressed: AtomicU64,
 }
 
 impl LogThrottle {
-    pub(crate) const fn new() -> Self {
-        Self { next_ms: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
+    pub(crate) const fn new(interval: Duration) -> Self {
+        Self { interval, next_ms: AtomicU64::new(0), suppressed: AtomicU64::new(0) }
     }
 
     /// Returns the number of lines suppressed since the last one if a line may be logged now, else `None`.
@@ -30,7 +29,7 @@ impl LogThrottle {
     fn try_log_at(&self, elapsed: Duration) -> Option<u64> {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let next = self.next_ms.load(Ordering::Relaxed);
-        let after = millis(elapsed + INTERVAL);
+        let after = millis(elapsed + self.interval);
         let is_due = millis(elapsed) >= next;
         // Of concurrent callers, only one logs.
         if is_due && self.next_ms.compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -48,7 +47,7 @@ mod tests {
 
     #[test]
     fn one_line_a_second_counts_those_suppressed() {
-        let throttle = LogThrottle::new();
+        let throttle = LogThrottle::new(Duration::from_secs(1));
         let logged: Vec<_> = (0..3_500)
             .filter_map(|millis| Some((millis, throttle.try_log_at(Duration::from_millis(millis))?)))
             .collect();

@@ -20,16 +20,16 @@ pub(crate) struct HandledRequest<'a> {
     pub(crate) duration: Duration,
 }
 
-/// Logs the requests of a listener: at debug level each of them, and server errors at most once a second for
-/// each type, since during an outage all requests may fail.
+/// Logs the requests of a listener: at debug level each of them, and server errors at most once in an interval
+/// for each type, since during an outage all requests may fail.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     throttles: [LogThrottle; ErrorType::ALL.len()],
 }
 
 impl RequestLog {
-    pub(crate) const fn new() -> Self {
-        Self { throttles: [const { LogThrottle::new() }; ErrorType::ALL.len()] }
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self { throttles: std::array::from_fn(|_| LogThrottle::new(interval)) }
     }
 
     /// Logs a request. Call it inside the span of the request, if it has one.

@@ -40,12 +40,12 @@ impl RequestTelemetry {
             sampler: RequestSampler::new(sampler, routes.rate_limiter().clone()),
             metrics: RequestMetrics::new(meter, routes.all()),
         };
-        Self { log: RequestLog::new(), public: Some(public) }
+        Self { log: RequestLog::new(Duration::from_secs(1)), public: Some(public) }
     }
 
     /// For the private listener: health checks and scrapes have no span and are not counted.
-    pub(crate) const fn private() -> Self {
-        Self { log: RequestLog::new(), public: None }
+    pub(crate) fn private() -> Self {
+        Self { log: RequestLog::new(Duration::from_mins(1)), public: None }
     }
 
     /// Starts to observe a request.

@@ -202,6 +202,11 @@ async fn service_starts_without_postgresql() {
     outage.postgres.kill();
     outage.service = Service::start(outage.postgres.url());
     outage.readiness = 503;
+    let address =
+        outage.postgres.url().rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0;
+    let log = outage.service.log().join("\n");
+    let cause = format!("cannot connect to {address}: Connection refused");
+    assert!(log.contains("not ready") && log.contains(&cause), "{log}");
     outage.assert_unavailable().await;
     outage.postgres.restart();
     outage.assert_recovers().await;

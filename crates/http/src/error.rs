@@ -255,7 +255,8 @@ impl ApiError {
 
     /// Displays the error with its causes, on one line. `None` for the errors of clients, whose causes may
     /// quote the request.
-    pub(crate) fn causes(&self) -> Option<impl fmt::Display> {
+    #[must_use]
+    pub fn causes(&self) -> Option<impl fmt::Display> {
         self.status().is_server_error().then_some(Chain(self))
     }
 

@@ -1,6 +1,6 @@
 //! The pool of connections to PostgreSQL.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection_health::ConnectionHealth;
-use crate::error::is_starting_up;
+use crate::error::{NotConnected, is_starting_up};
 use crate::server_identity::{ExpectedServer, is_unexpected_server};
 use crate::time_limit::{STATEMENT_TIMEOUT, with_time_limit};
 
@@ -64,7 +64,9 @@ impl ConnectionPool {
             // The data of the server process that was used last is in the caches of the processor.
             queue_mode: QueueMode::Lifo,
         };
-        let pool = Pool::builder(Connector { options, health, expected }).config(config).build();
+        let pool = Pool::builder(Connector { options, health, expected, failure: Mutex::default() })
+            .config(config)
+            .build();
         let pool = pool.unwrap_or_else(|error| unreachable!("{error}, and there are no timeouts"));
         let closed = CancellationToken::new();
         let (weak, until_closed) = (pool.weak(), closed.clone());
@@ -76,15 +78,23 @@ impl ConnectionPool {
     ///
     /// # Errors
     ///
-    /// [`sqlx::Error::PoolTimedOut`] if none is available in time, also because PostgreSQL is starting, and
-    /// [`sqlx::Error::PoolClosed`].
+    /// [`sqlx::Error::PoolTimedOut`] if all are in use for too long, [`NotConnected`] if PostgreSQL cannot be
+    /// reached, also because it is starting, and [`sqlx::Error::PoolClosed`].
     pub(crate) async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
         match timeout(self.acquire_timeout, self.pool.get()).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(PoolError::Backend(error))) => Err(error),
             Ok(Err(PoolError::Closed)) => Err(sqlx::Error::PoolClosed),
-            Ok(Err(_)) | Err(_) => Err(sqlx::Error::PoolTimedOut),
+            Ok(Err(_)) | Err(_) => match self.connection_failure() {
+                Some(failure) => Err(NotConnected(failure).into()),
+                None => Err(sqlx::Error::PoolTimedOut),
+            },
         }
+    }
+
+    /// Why the last attempt to connect failed. `None` after one that succeeded.
+    pub(crate) fn connection_failure(&self) -> Option<String> {
+        self.pool.manager().failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The number of open connections, and how many of them are idle.
@@ -121,10 +131,17 @@ impl fmt::Debug for ConnectionPool {
 
 /// Opens a connection.
 pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-    PgConnection::connect_with(options).await.map_err(|error| match error {
-        // sqlx says so of a proxy that accepts a connection, has no server for it, and closes it.
-        sqlx::Error::Protocol(_) => io::Error::other(error).into(),
-        error => error,
+    PgConnection::connect_with(options).await.map_err(|error| {
+        let error = match error {
+            sqlx::Error::Io(error) => error,
+            // sqlx says so of a proxy that accepts a connection, has no server for it, and closes it.
+            error @ sqlx::Error::Protocol(_) => io::Error::other(error),
+            error => return error,
+        };
+        let (host, port) = (options.get_host(), options.get_port());
+        let place =
+            options.get_socket().map_or_else(|| format!("{host}:{port}"), |path| path.display().to_string());
+        io::Error::new(error.kind(), format!("cannot connect to {place}: {error}")).into()
     })
 }
 
@@ -134,11 +151,16 @@ pub(crate) struct Connector {
     options: PgConnectOptions,
     health: ConnectionHealth,
     expected: Option<Arc<ExpectedServer>>,
+    /// Of the last attempt to connect.
+    failure: Mutex<Option<String>>,
 }
 
 impl Connector {
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = connect(&self.options).await?;
+        let connected = connect(&self.options).await;
+        let failure = connected.as_ref().err().map(ToString::to_string);
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        let mut connection = connected?;
         if let Some(expected) = &self.expected {
             expected.check(&mut connection).await?;
         }

@@ -104,10 +104,27 @@ pub(crate) fn corrupt(error: impl Into<Cause>) -> sqlx::Error {
 /// succeed.
 pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_) => true,
+        sqlx::Error::Io(_) => !is_not_connected(error),
         // admin_shutdown, crash_shutdown, idle_session_timeout.
         _ => matches!(sqlstate(error).as_deref(), Some("57P01" | "57P02" | "57P05")),
     }
+}
+
+/// There was no connection in time, since PostgreSQL cannot be reached.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection in time: {0}")]
+pub(crate) struct NotConnected(pub(crate) String);
+
+impl From<NotConnected> for sqlx::Error {
+    fn from(error: NotConnected) -> Self {
+        Self::Io(std::io::Error::other(error))
+    }
+}
+
+/// Whether the error is [`NotConnected`].
+pub(crate) fn is_not_connected(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Io(error) = error else { return false };
+    error.get_ref().and_then(|inner| inner.downcast_ref::<NotConnected>()).is_some()
 }
 
 /// Whether PostgreSQL was not reached: no connection, none in time, a refused login, or a lost connection.

@@ -10,6 +10,7 @@ use opentelemetry::metrics::{BoundCounter, BoundHistogram};
 use tokio::time::Instant;
 
 use crate::connection_pool::ConnectionPool;
+use crate::error::is_not_connected;
 
 /// The connection pools of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,9 @@ impl StoreMetrics {
     pub(crate) fn record_wait<T>(&self, began: Instant, connection: &Result<T, sqlx::Error>) {
         match connection {
             Ok(_) => self.wait_time.record(began.elapsed().as_secs_f64()),
-            Err(sqlx::Error::PoolTimedOut) => self.timeouts.add(1),
+            Err(error) if matches!(error, sqlx::Error::PoolTimedOut) || is_not_connected(error) => {
+                self.timeouts.add(1);
+            }
             Err(_) => {}
         }
     }

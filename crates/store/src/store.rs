@@ -84,6 +84,12 @@ impl Store {
         self.standby.is_some().then(|| Self { standby: None, ..self.clone() })
     }
 
+    /// Why the last attempt to connect failed. `None` after one that succeeded.
+    #[must_use]
+    pub fn connection_failure(&self) -> Option<String> {
+        self.server.pool().connection_failure()
+    }
+
     /// Closes the idle connections, and those in use when their reads or writes end. Later calls return
     /// [`ReadError::Unavailable`].
     pub async fn close(&self) {

@@ -11,7 +11,8 @@ use chart_index_bulk::{BulkOptions, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, RecentChanges};
 use chart_index_domain::search::Engine;
 use chart_index_http::{
-    HttpRateLimiter, HttpService, ResponseCache, Routes, Server, ServerConfig, Worker, WorkerThreads,
+    ApiError, HttpRateLimiter, HttpService, ResponseCache, Routes, Server, ServerConfig, Worker,
+    WorkerThreads,
 };
 use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
@@ -117,7 +118,10 @@ impl App {
         };
         // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
         let watch = CatalogueWatch::start(&monitoring, store.standby(), POLL_INTERVAL, on_poll);
-        let (watch, _) = tokio::join!(watch, readiness.check());
+        let (watch, checked) = tokio::join!(watch, readiness.check());
+        if let Some(error) = checked.as_ref().err().and_then(ApiError::causes) {
+            tracing::warn!(%error, "not ready");
+        }
         let redis = RedisConfig::new(arguments.redis.endpoint());
         let cache = connect_cache(arguments, &redis, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;

@@ -68,9 +68,15 @@ impl Readiness {
             return Ok(());
         }
         let checked = timeout(SCHEMA_CHECK_TIMEOUT, self.store.check_schema()).await;
-        checked.map_err(|elapsed| ApiError::Unavailable(elapsed.into()))??;
+        checked.map_err(|_| ApiError::Unavailable(self.no_response().into()))??;
         self.state.has_seen_schema.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Why a check has not ended in time.
+    fn no_response(&self) -> String {
+        let failure = self.store.connection_failure();
+        failure.unwrap_or_else(|| format!("PostgreSQL has not responded within {SCHEMA_CHECK_TIMEOUT:?}"))
     }
 }
 

@@ -97,6 +97,37 @@ fn contradictory_settings_end_the_program_with_2() {
 }
 
 #[test]
+fn more_threads_than_cores_of_any_machine_end_the_program_with_2() {
+    let variables = [("DATABASE_URL", DATABASE), ("WORKER_THREADS", "100000")];
+    assert_invalid("chart-index serve", &variables, "1..=1024");
+}
+
+/// The program starts: it may be there later, and most requests do not need it.
+#[tokio::test]
+async fn what_cannot_be_read_is_in_the_log_at_the_start() {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    // A bucket at an address at which nothing listens.
+    let variables = [
+        ("EXPORTS_DIR", "/nonexistent/exports"),
+        ("OBJECT_STORE_URL", "s3://bucket"),
+        ("AWS_ENDPOINT", "http://127.0.0.1:1"),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "hunter2"),
+    ];
+    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+    let service = Service::start_with(database.url(), &options);
+    for setting in ["EXPORTS_DIR", "OBJECT_STORE_URL"] {
+        let is_named = |line: &String| line.contains("cannot be read") && line.contains(setting);
+        let found = || service.log().into_iter().find(is_named);
+        let (line, _) = within(Duration::from_secs(20), async || found()).await;
+        assert!(!line.contains("hunter2"), "{line}");
+    }
+    assert_eq!(service.client().get("/api/chartsets").await.status, 200);
+}
+
+#[test]
 fn missing_settings_end_the_program_with_2() {
     assert_invalid("chart-index serve", &[], "--database-url");
     for command in [

@@ -115,6 +115,14 @@ impl Objects {
         inner.get.observe(inner.limit(read), ObjectError::error_type).await
     }
 
+    /// Checks that objects can be read, by reading one that is not there.
+    pub async fn check(&self) -> Result<(), ObjectError> {
+        match self.get(ObjectDigest::from_bytes([0; 32])).await {
+            Ok(_) | Err(ObjectError::Missing { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Stores an object, also if it is there already: its time is then that of this call. Returns its name.
     pub async fn put(&self, bytes: &[u8]) -> Result<ObjectDigest, ObjectError> {
         let inner = &*self.inner;
@@ -229,6 +237,7 @@ mod tests {
         let digest = objects.put(b"content").await.unwrap();
         assert_eq!(digest, blake3::hash(b"content"));
         assert_eq!(objects.put(b"content").await.unwrap(), digest);
+        objects.check().await.unwrap();
         assert_eq!(objects.get(digest).await.unwrap(), b"content");
         let listed: Vec<_> = objects.list().try_collect().await.unwrap();
         assert_eq!(

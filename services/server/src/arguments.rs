@@ -65,7 +65,7 @@ pub(crate) struct ServeArguments {
 
     /// Threads that handle requests, each with a connection to Redis. Default: one for each core, within the
     /// CPU limit of the container if it has one.
-    #[arg(long, env = "WORKER_THREADS")]
+    #[arg(long, env = "WORKER_THREADS", value_parser = parse_worker_threads)]
     pub(crate) worker_threads: Option<NonZeroUsize>,
 
     #[command(flatten, next_help_heading = "PostgreSQL")]
@@ -128,6 +128,15 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten, next_help_heading = "OpenTelemetry")]
     pub(crate) otlp: OtlpConfig,
+}
+
+/// More threads than any machine has cores are a mistake, and take minutes to start.
+const MAX_WORKER_THREADS: usize = 1_024;
+
+fn parse_worker_threads(text: &str) -> anyhow::Result<NonZeroUsize> {
+    let threads: NonZeroUsize = text.parse()?;
+    anyhow::ensure!(threads.get() <= MAX_WORKER_THREADS, "{threads} is not in 1..={MAX_WORKER_THREADS}");
+    Ok(threads)
 }
 
 /// A part of the service that can be served alone.

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
 use crate::open_file_limit::OtherFiles;
-use crate::{metrics, open_file_limit};
+use crate::{metrics, open_file_limit, start_checks};
 
 /// Maximum time to close the private listener and the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -122,6 +122,9 @@ impl App {
         if let Some(error) = checked.as_ref().err().and_then(ApiError::causes) {
             tracing::warn!(%error, "not ready");
         }
+        let serves_exports = arguments.services.contains(&Service::Bulk);
+        let exports = arguments.exports.exports_dir.clone().filter(|_| serves_exports);
+        start_checks::spawn(exports, store.objects().cloned());
         let redis = RedisConfig::new(arguments.redis.endpoint());
         let cache = connect_cache(arguments, &redis, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;

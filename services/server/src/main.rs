@@ -6,6 +6,7 @@ mod health;
 mod healthcheck;
 mod metrics;
 mod open_file_limit;
+mod start_checks;
 
 use std::process::ExitCode;
 use std::thread;

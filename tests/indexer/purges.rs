@@ -106,7 +106,6 @@ async fn wait_for_purges(database_url: &str) {
 }
 
 /// A removal while 50,000 changes are made within five seconds.
-#[expect(clippy::print_stdout, reason = "what a form costs")]
 async fn removal_is_purged_during_an_ingest(form: &str) {
     let (database, library, api) = (Database::new().await, Library::new(), PurgeApi::start().await);
     let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();

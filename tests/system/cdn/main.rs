@@ -264,6 +264,19 @@ async fn restart_of_postgresql_empties_the_edge_once() {
     assert!(is_hit(&site.edge.get(&rox).await));
 }
 
+#[tokio::test]
+async fn errors_of_varnish_are_problem_details() {
+    let varnish = PrivateVarnish::start(fixed_address(), fixed_address(), "\"127.0.0.1\"").await;
+    let response = Client::new(varnish.address()).get("/api/charts/0").await;
+    assert_eq!((response.status.as_u16(), response.header("retry-after")), (503, "1"));
+    assert_eq!(response.header("access-control-expose-headers"), "Retry-After");
+    let problem = response.json();
+    assert_eq!((&problem["type"], &problem["status"]), (&"/problems/unavailable".into(), &503.into()));
+    for field in ["title", "detail"] {
+        assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {problem}");
+    }
+}
+
 /// A replica may read a standby for two seconds that does not replay a removal.
 #[tokio::test]
 async fn removals_are_in_force_at_the_edge_beside_a_paused_standby() {

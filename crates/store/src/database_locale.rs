@@ -17,7 +17,7 @@ pub(crate) struct NoLetters;
 /// Whether the locale suits. Creates the extension, where it is missing, for the time of the check.
 pub(crate) async fn has_letters(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let mut transaction = connection.begin().await?;
-    sqlx::query("CREATE EXTENSION IF NOT EXISTS pg_trgm").execute(&mut *transaction).await?;
+    sqlx::raw_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm").execute(&mut *transaction).await?;
     let has_letters = sqlx::query_scalar(HAS_LETTERS).fetch_one(&mut *transaction).await?;
     transaction.rollback().await?;
     Ok(has_letters)

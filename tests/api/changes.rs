@@ -34,7 +34,7 @@ fn of_kind<'a>(page: &'a Value, kind: &str) -> Vec<&'a Value> {
 async fn feed_has_every_chart_and_chartset() {
     let index = Index::new(three_sets()).await;
     let all = page(&index, "").await;
-    assert_eq!(fields(&all), ["hasMore", "items", "next"]);
+    assert_eq!(fields(&all), ["hasMore", "items", "lineage", "next"]);
     assert_eq!(all["hasMore"], false);
     assert_eq!(all["next"].as_u64(), sequences(&all).last().copied());
     assert!(sequences(&all).is_sorted_by(|a, b| a < b));
@@ -73,7 +73,14 @@ async fn pages_follow_each_other() {
     }
     assert_eq!(items, *all["items"].as_array().unwrap());
     let end = page(&index, &format!("?after={after}")).await;
-    assert_eq!(end, json!({"items": [], "next": after, "hasMore": false}));
+    let lineage = &all["lineage"];
+    assert_eq!(end, json!({"items": [], "next": after, "hasMore": false, "lineage": lineage}));
+    let of_lineage = format!("?after={after}&lineage={}", lineage.as_str().unwrap());
+    assert_eq!(page(&index, &of_lineage).await, end);
+    for after in [0, after] {
+        let other = index.get(&format!("/api/changes?after={after}&lineage=0123456789abcdef")).await;
+        assert_eq!((other.status.as_u16(), &other.json()["type"]), (410, &json!("/problems/changes-lost")));
+    }
 }
 
 #[tokio::test]
@@ -115,6 +122,7 @@ async fn malformed_numbers_are_400() {
         ("after=1&after=2", "after"),
         ("limit=all", "limit"),
         ("limit=1e3", "limit"),
+        ("lineage=1", "lineage"),
     ] {
         let response = index.get(&format!("/api/changes?{query}")).await;
         assert_eq!(response.status, 400, "{query}");
@@ -123,8 +131,10 @@ async fn malformed_numbers_are_400() {
         assert_eq!(problem["parameter"], parameter, "{query}");
     }
     for query in ["", "?after=", "?after=-1", "?limit=0", "?limit=5000", "?limit=&x=y"] {
-        let empty = json!({"items": [], "next": 0, "hasMore": false});
-        assert_eq!(page(&index, query).await, empty, "{query}");
+        let empty = page(&index, query).await;
+        let lineage = &empty["lineage"];
+        let expected = json!({"items": [], "next": 0, "hasMore": false, "lineage": lineage});
+        assert_eq!(empty, expected, "{query}");
     }
 }
 

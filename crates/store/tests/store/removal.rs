@@ -267,7 +267,8 @@ async fn erasing_many_chartsets_reads_no_table_as_a_whole() {
     let name = catalogue.database.url().rsplit_once('/').unwrap().1;
     let _ = catalogue.database.psql(&format!(
         "ALTER DATABASE {name} SET session_preload_libraries = auto_explain;
-         ALTER DATABASE {name} SET auto_explain.log_min_duration = 0"
+         ALTER DATABASE {name} SET auto_explain.log_min_duration = 0;
+         ALTER DATABASE {name} SET random_page_cost = 1"
     ));
     let store = Store::new(&config(catalogue.database.url()));
     // Half of them are not stored.

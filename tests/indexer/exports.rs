@@ -418,19 +418,8 @@ async fn inconsistent_export_shows_nothing() {
             }),
             "order of the ids",
         ),
-        (
-            changed(|line| line["checkedAtMs"] = json!(1_u64 << 62)),
-            "line 1 of chartsets.ndjson.zst: chartset",
-        ),
-        (
-            changed(|line| line["checkedAtMs"] = json!(1_u64 << 62)),
-            "checkedAtMs is 4611686018427387904, in the future",
-        ),
-        // The year 3270.
-        (
-            changed(|line| line["chartset"]["updatedAtMs"] = json!(41_024_000_000_000_u64)),
-            "updatedAtMs is 41024000000000, in the future",
-        ),
+        (changed(|line| line["checkedAtMs"] = json!(-1)), "line 1 of chartsets.ndjson.zst: chartset"),
+        (changed(|line| line["chartset"]["updatedAtMs"] = json!(-1)), "updatedAtMs is -1, before 1970"),
         (
             changed(|line| line["chartset"]["id"] = json!("../etc")),
             "line 1 of chartsets.ndjson.zst: is not a chartset",

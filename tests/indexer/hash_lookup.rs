@@ -167,8 +167,8 @@ fn unreachable_instances_and_other_addresses_are_errors() {
     for (base, code, expected) in [
         (&*closed, 1, format!("cannot look up at {closed}/api/charts/lookup: ")),
         ("charts.example", 2, "relative URL without a base".to_owned()),
-        ("ftp://charts.example", 2, "begins with http:// or https://".to_owned()),
-        ("https://charts.example/?q=1", 2, "has no query".to_owned()),
+        ("ftp://charts.example", 2, "must begin with http:// or https://".to_owned()),
+        ("https://charts.example/?q=1", 2, "must have no query".to_owned()),
     ] {
         let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", base]));
         assert_eq!(run.code, Some(code), "{base}: {}", run.stderr);

@@ -11,6 +11,7 @@ mod hash_lookup;
 mod hostile_exports;
 mod metrics;
 mod mirror;
+mod mirror_failures;
 mod objects;
 mod purges;
 mod real_charts;

@@ -142,6 +142,9 @@ pub struct ExportManifest {
     pub chartsets: u64,
     /// Number of distinct charts.
     pub charts: u64,
+    /// Number of charts that are left out, since their ROX files are lost; omitted if there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_charts: u64,
     /// All files but the manifest itself and its signature.
     pub files: Vec<ExportedFile>,
 }
@@ -156,6 +159,11 @@ pub struct ExportedFile {
     pub bytes: u64,
     /// The digest of its whole content.
     pub blake3: FileDigest,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl ExportManifest {

@@ -1,15 +1,14 @@
 //! Reads the catalogue for an export, in one snapshot.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use chart_index_domain::{ChartsetId, Lineage, NoteHash};
-use chart_index_objects::ObjectError;
 use sqlx::PgConnection;
 
 use crate::change_feed;
 use crate::chartset_records::{CheckedRecord, read_records};
-use crate::column_values::parse_chartset_id;
-use crate::error::{corrupt, object_error};
+use crate::column_values::{parse_chartset_id, parse_hash};
 use crate::lookups::is_known;
 use crate::stored_files::{RoxFileRow, StoredFile};
 use crate::time_limit::with_time_limit;
@@ -26,6 +25,9 @@ const PAGE_CHARTS: i64 = 2_000;
 const PAGE_FILES: i64 = 500;
 /// Maximum size of these files, unless a single file is larger.
 const PAGE_BYTES: i64 = 4 * 1024 * 1024;
+
+/// The ROX file of a chart; `None` if it is lost or damaged.
+pub type ExportedRox = (NoteHash, Option<Vec<u8>>);
 
 /// A snapshot of the catalogue: all reads see the same state. It has its own connection, whose transaction ends
 /// when the snapshot is dropped.
@@ -109,14 +111,9 @@ impl ExportSnapshot {
         with_time_limit(STATEMENT_LIMIT, read).await.map_err(|error| StoreError::new(OPERATION, error))
     }
 
-    /// Returns the ROX files of the next known charts in the order of their hashes. Empty after the last.
-    ///
-    /// # Errors
-    /// The store failed, or has no ROX file of a chart.
-    pub async fn rox_files_after(
-        &mut self,
-        after: Option<NoteHash>,
-    ) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
+    /// Returns the ROX files of the next known charts in the order of their hashes; `None` in place of one that
+    /// is lost or damaged. Empty after the last.
+    pub async fn rox_files_after(&mut self, after: Option<NoteHash>) -> Result<Vec<ExportedRox>, StoreError> {
         let connection = &mut self.connection;
         let read = async {
             let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(concat!(
@@ -132,43 +129,40 @@ impl ExportSnapshot {
             .await?;
             let charts = first_fitting(&charts, PAGE_BYTES, |(_, rox_bytes)| *rox_bytes);
             let hashes: Vec<&[u8]> = charts.iter().map(|(hash, _)| &hash[..]).collect();
-            let files: Vec<RoxFileRow> = sqlx::query_as(
-                "SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1) ORDER BY hash",
-            )
-            .bind(&hashes)
-            .fetch_all(&mut *connection)
-            .await?;
-            if files.len() < hashes.len() {
-                return Err(corrupt("a known chart has no ROX file"));
-            }
-            files.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()
+            let files: Vec<RoxFileRow> =
+                sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
+                    .bind(&hashes)
+                    .fetch_all(&mut *connection)
+                    .await?;
+            let files = files.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()?;
+            let hashes = hashes.into_iter().map(parse_hash).collect::<Result<Vec<_>, _>>()?;
+            Ok((hashes, files))
         };
         let files = with_time_limit(STATEMENT_LIMIT, read).await;
-        read_files(&self.store, files.map_err(|error| StoreError::new(OPERATION, error))?).await
+        let (hashes, files) = files.map_err(|error| StoreError::new(OPERATION, error))?;
+        let mut contents = read_files(&self.store, files).await?;
+        Ok(hashes.into_iter().map(|hash| (hash, contents.remove(&hash))).collect())
     }
 }
 
-/// Reads the files that are objects. An object that was deleted since the snapshot is that of a file which was
-/// moved to PostgreSQL, or was replaced: then this export is older than the replacement, and is not used.
+/// Reads the files that are objects, and leaves out those that are lost or damaged. An object that was deleted
+/// since the snapshot is that of a file which was moved to PostgreSQL, or was replaced: then this export is
+/// older than the replacement, and is not used.
 async fn read_files(
     store: &Store,
     files: Vec<(NoteHash, StoredFile)>,
-) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
+) -> Result<HashMap<NoteHash, Vec<u8>>, StoreError> {
     let failed = |error| StoreError::new(OPERATION, error);
     let (hashes, files): (Vec<_>, Vec<_>) = files.into_iter().unzip();
     let contents = store.contents(files).await.map_err(failed)?;
-    let mut read = Vec::with_capacity(contents.len());
+    let mut read = HashMap::with_capacity(contents.len());
     for (hash, content) in hashes.into_iter().zip(contents) {
         let content = match content {
-            Ok(content) => content,
-            Err(ObjectError::Missing { digest }) => {
-                let moved = store.rox_files(&[hash]).await?.pop();
-                let missing = || failed(object_error(ObjectError::Missing { digest }));
-                moved.map(|(_, content)| content).ok_or_else(missing)?
-            }
-            Err(error) => return Err(failed(object_error(error))),
+            Ok(content) => Some(content),
+            // The error is that of a missing or damaged object.
+            Err(_) => store.rox_files(&[hash]).await?.pop().map(|(_, content)| content),
         };
-        read.push((hash, content));
+        read.extend(content.map(|content| (hash, content)));
     }
     Ok(read)
 }

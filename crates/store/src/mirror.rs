@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartsetId, Entity, FileDigest, NoteHash};
+use chart_index_domain::{ChartsetId, Entity, FileDigest, Lineage, NoteHash};
 
+use crate::change_feed;
 use crate::column_values::{parse_entity, parse_hash};
 use crate::{Store, StoreError};
 
@@ -15,10 +16,21 @@ pub struct MirrorState {
     /// The last sequence of its change feed that is applied; `None` until an export is imported or the feed is
     /// followed from 0.
     pub sequence: Option<u64>,
+    /// The database there that numbered it; `None` until a page or an export has named it.
+    pub lineage: Option<Lineage>,
     /// How often the mirror has started again, since changes were lost there.
     pub restarts: u32,
     /// Whether it has not reached the end of the feed since it started (again).
     pub is_starting: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct MirrorRow {
+    upstream: String,
+    sequence: Option<i64>,
+    lineage: Option<i64>,
+    restarts: i32,
+    is_starting: bool,
 }
 
 impl Store {
@@ -34,13 +46,14 @@ impl Store {
             .bind(upstream)
             .execute(&mut *connection)
             .await?;
-            let row: Option<(String, Option<i64>, i32, bool)> =
-                sqlx::query_as("SELECT upstream, sequence, restarts, is_starting FROM mirror")
+            let row: Option<MirrorRow> =
+                sqlx::query_as("SELECT upstream, sequence, lineage, restarts, is_starting FROM mirror")
                     .fetch_optional(&mut *connection)
                     .await?;
-            Ok(row.map(|(upstream, sequence, restarts, is_starting)| MirrorState {
+            Ok(row.map(|MirrorRow { upstream, sequence, lineage, restarts, is_starting }| MirrorState {
                 upstream,
                 sequence: sequence.map(i64::unsigned_abs),
+                lineage: lineage.map(change_feed::lineage),
                 restarts: restarts.unsigned_abs(),
                 is_starting,
             }))
@@ -139,11 +152,22 @@ impl Store {
         .await
     }
 
-    /// Records that everything up to this sequence of the feed is applied.
-    pub async fn advance_mirror(&self, sequence: u64) -> Result<(), StoreError> {
-        let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
+    /// Records that everything up to this sequence of the feed is applied, unless the sequence is another one
+    /// than before: then a [`restore`](Self::restore) has set it back.
+    pub async fn advance_mirror(
+        &self,
+        before: Option<u64>,
+        sequence: u64,
+        lineage: Option<Lineage>,
+    ) -> Result<(), StoreError> {
+        let [before, sequence] = [before, Some(sequence)].map(|sequence| sequence.map(column_of));
+        let lineage = lineage.map(|lineage| i64::from_be_bytes(*lineage.as_bytes()));
         self.run_once("advance mirror", |mut connection| async move {
-            let advance = sqlx::query("UPDATE mirror SET sequence = $1").bind(sequence);
+            let advance = sqlx::query(
+                "UPDATE mirror SET sequence = $2, lineage = coalesce($3, lineage)
+                 WHERE sequence IS NOT DISTINCT FROM $1",
+            );
+            let advance = advance.bind(before).bind(sequence).bind(lineage);
             advance.execute(&mut *connection).await.map(drop)
         })
         .await
@@ -154,19 +178,24 @@ impl Store {
         self.execute_for_mirror("UPDATE mirror SET is_starting = false").await
     }
 
-    /// Begins again, after the feed has lost changes.
+    /// Begins again, after the feed has lost changes or has another lineage.
     pub async fn restart_mirror(&self) -> Result<(), StoreError> {
         self.execute_for_mirror(
-            "WITH forgotten AS (DELETE FROM mirror_replacements)
-             UPDATE mirror SET sequence = NULL, restarts = restarts + 1, is_starting = true",
+            "WITH replacements AS (DELETE FROM mirror_replacements), refusals AS (DELETE FROM mirror_refusals)
+             UPDATE mirror SET sequence = NULL, lineage = NULL, restarts = restarts + 1, is_starting = true",
         )
         .await
     }
 
-    async fn execute_for_mirror(&self, statement: &'static str) -> Result<(), StoreError> {
+    pub(crate) async fn execute_for_mirror(&self, statement: &'static str) -> Result<(), StoreError> {
         self.run_once("write the state of the mirror", |mut connection| async move {
             sqlx::query(statement).execute(&mut *connection).await.map(drop)
         })
         .await
     }
+}
+
+const fn column_of(sequence: u64) -> i64 {
+    // Sequences are below 2^53.
+    sequence.cast_signed()
 }

@@ -63,7 +63,8 @@ impl Store {
         Ok(removals.iter().map(outcome).collect())
     }
 
-    /// Deletes an entry from the list of removals. Returns whether it was in it.
+    /// Deletes an entry from the list of removals. Returns whether it was in it. A mirror then stores again
+    /// what was erased.
     pub async fn restore(&self, entity: Entity, now_ms: i64) -> Result<bool, StoreError> {
         self.run_once("restore", |connection| Self::delete_removal(connection, entity, now_ms)).await
     }
@@ -206,10 +207,13 @@ impl Store {
             return Ok(false);
         }
         let sets = lock_chartsets(&mut transaction, [&entity]).await?;
-        sqlx::query("DELETE FROM removals WHERE entity = $1")
-            .bind(entity_bytes(&entity))
-            .execute(&mut *transaction)
-            .await?;
+        let delete = sqlx::query_scalar("DELETE FROM removals WHERE entity = $1 RETURNING erased");
+        if delete.bind(entity_bytes(&entity)).fetch_one(&mut *transaction).await? {
+            // A mirror reads the whole feed again: the change that stored what was erased may be far back.
+            sqlx::query("UPDATE mirror SET sequence = 0 WHERE sequence > 0")
+                .execute(&mut *transaction)
+                .await?;
+        }
         derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
         transaction.commit().await?;
         Ok(true)

@@ -305,6 +305,20 @@ pub(crate) enum Command {
         /// folder of temporary files
         #[arg(long, env = "DOWNLOADS_DIR", value_name = "DIRECTORY")]
         downloads: Option<PathBuf>,
+        /// Greatest size of these files, in bytes. An export that is larger is not imported: the mirror starts
+        /// with the first change
+        #[arg(long = "downloads-max-bytes", env = "DOWNLOADS_MAX_BYTES", value_name = "BYTES", default_value_t = 32 << 30)]
+        max_download: u64,
+        /// Other base address of its ROX files, to which it may redirect: `OBJECTS_PUBLIC_URL` of the other
+        /// index. May be repeated. Redirects to others are not followed
+        #[arg(
+            long = "objects-url",
+            env = "MIRROR_OBJECTS_URL",
+            value_name = "URL",
+            value_delimiter = ',',
+            value_parser = instance::parse_base
+        )]
+        objects: Vec<Url>,
         /// Pause at the end of the change feed, in milliseconds, if the other index does not wait for changes
         #[arg(
             long = "interval-ms",

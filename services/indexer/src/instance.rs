@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use chart_index_telemetry::print;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
@@ -34,17 +34,17 @@ struct Problem {
     detail: String,
 }
 
-/// The base address of an instance.
+/// The base address of an instance, or of its objects.
 ///
 /// # Errors
 /// It is no `http` or `https` URL, or it has a query or a fragment.
 pub(crate) fn parse_base(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("the URL of an index begins with http:// or https://".to_owned());
+        return Err("it must begin with http:// or https://".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err("the URL of an index has no query and no fragment".to_owned());
+        return Err("it must have no query and no fragment".to_owned());
     }
     Ok(url)
 }
@@ -85,24 +85,38 @@ impl Instance {
         self.client.get(self.url(path))
     }
 
-    /// Sends a request, again and again while the instance refuses it and asks for a pause.
+    /// Sends a request, again and again while the instance refuses it and asks for a pause, and returns the
+    /// last refusal after [`MAX_REFUSALS`] pauses.
     ///
     /// # Errors
-    /// The instance is unreachable, or refuses the request for too long.
+    /// The instance is unreachable, or asks for a longer pause than the longest one.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response> {
+        self.send_again(request, &[StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE]).await
+    }
+
+    /// The same, for these statuses only.
+    ///
+    /// # Errors
+    /// As those of [`send`](Self::send).
+    pub(crate) async fn send_again(
+        &self,
+        request: RequestBuilder,
+        statuses: &[StatusCode],
+    ) -> Result<Response> {
         let request = request.build()?;
-        for _ in 0..MAX_REFUSALS {
+        let mut refusals = 0;
+        loop {
             let attempt = request.try_clone().context("a request with a stream cannot be repeated")?;
             // The callers name the address.
             let response = self.client.execute(attempt).await.map_err(reqwest::Error::without_url)?;
             match (response.status(), retry_after(response.headers())) {
-                (status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE), Some(pause)) => {
+                (status, Some(pause)) if refusals < MAX_REFUSALS && statuses.contains(&status) => {
                     self.pause(status, pause).await?;
                 }
                 _ => return Ok(response),
             }
+            refusals += 1;
         }
-        bail!("refused {MAX_REFUSALS} times")
     }
 
     async fn pause(&self, status: StatusCode, pause: Duration) -> Result<()> {

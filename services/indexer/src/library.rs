@@ -168,8 +168,8 @@ fn joined(folder: &str, path: &str) -> String {
     if folder.is_empty() || path.is_empty() { format!("{folder}{path}") } else { format!("{folder}/{path}") }
 }
 
-/// Finds the inputs at or below a path of the command line, in order. A folder below it that cannot be listed is
-/// an input, which is refused when it is read.
+/// Finds the inputs at or below a path of the command line, in order. A folder below it that cannot be listed
+/// is an input, which is refused when it is read.
 ///
 /// # Errors
 /// The path does not exist, or cannot be listed.

@@ -160,10 +160,13 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = Box::pin(import::import(&store, &export, verify_keys));
             return until_signalled(work, IMPORT_INTERRUPTED, Some(&store)).await;
         }
-        Command::Mirror { upstream, downloads, interval, once, verify_keys, .. } => {
+        Command::Mirror {
+            upstream, objects, downloads, max_download, interval, once, verify_keys, ..
+        } => {
             let store = checked_store().await?;
             let downloads = downloads.unwrap_or_else(|| std::env::temp_dir().join("chart-index-mirror"));
-            let options = MirrorOptions { upstream, downloads, interval, once, verify_keys };
+            let options =
+                MirrorOptions { upstream, objects, downloads, max_download, interval, once, verify_keys };
             let work = Box::pin(mirror::mirror(&store, &options));
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }

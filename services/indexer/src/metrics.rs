@@ -286,6 +286,8 @@ struct MirrorProgress {
     is_at_end: bool,
     sequence: Option<u64>,
     last_success_ms: Option<i64>,
+    /// The number of changes that are refused, and tried again.
+    refused: Option<u64>,
 }
 
 impl MirrorMetrics {
@@ -314,16 +316,20 @@ impl MirrorMetrics {
             &progress,
             |progress| progress.last_success_ms,
         );
-        let weak = Arc::downgrade(&progress);
-        meter
-            .u64_observable_gauge("chart_index.mirror.sequence")
-            .with_description("Last sequence of the mirrored index that is applied")
-            .with_callback(move |observer| {
-                if let Some(sequence) = current(&weak).and_then(|progress| progress.sequence) {
-                    observer.observe(sequence, &[]);
-                }
-            })
-            .build();
+        observe_number(
+            meter,
+            "chart_index.mirror.sequence",
+            "Last sequence of the mirrored index that is applied",
+            &progress,
+            |progress| progress.sequence,
+        );
+        observe_number(
+            meter,
+            "chart_index.mirror.refusals",
+            "Changes of the mirrored index that are refused, and tried again",
+            &progress,
+            |progress| progress.refused,
+        );
         Self { applied: outcome("applied"), refused: outcome("refused"), progress }
     }
 
@@ -350,6 +356,11 @@ impl MirrorMetrics {
         self.applied.add(changes);
     }
 
+    /// Records how many changes are refused, and tried again.
+    pub(crate) fn record_refusals(&self, refused: u64) {
+        self.progress().refused = Some(refused);
+    }
+
     pub(crate) fn record_refusal(&self) {
         self.refused.add(1);
     }
@@ -361,6 +372,26 @@ impl MirrorMetrics {
 
 fn current<T: Copy>(state: &Weak<Mutex<T>>) -> Option<T> {
     Some(*state.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Observes a number, which `read` returns while it is known.
+fn observe_number(
+    meter: &Meter,
+    name: &'static str,
+    description: &'static str,
+    progress: &Arc<Mutex<MirrorProgress>>,
+    read: fn(MirrorProgress) -> Option<u64>,
+) {
+    let weak = Arc::downgrade(progress);
+    meter
+        .u64_observable_gauge(name)
+        .with_description(description)
+        .with_callback(move |observer| {
+            if let Some(number) = current(&weak).and_then(read) {
+                observer.observe(number, &[]);
+            }
+        })
+        .build();
 }
 
 /// Observes a time, which `read` returns in milliseconds while it is known.

@@ -10,17 +10,20 @@ mod export_folder;
 mod output;
 mod renewal;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use chart_index_cli::FileParser;
-use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName, ExportedFile};
+use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName, ExportedFile, NoteHash};
 use chart_index_store::{ExportSnapshot, Store};
+use chart_index_telemetry::print;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
+use tracing::Level;
 
 use self::catalogue::CatalogueFiles;
 use self::export_folder::ExportFolder;
@@ -72,16 +75,18 @@ pub(crate) struct ExportLine {
     pub(crate) chartset: ChartsetRecord,
 }
 
-/// Exports the catalogue, and prints and returns the path of the export.
+/// Exports the catalogue, and prints and returns the path of the export. With ROX files, a chart whose file is lost is left
+/// out and printed.
 ///
 /// # Errors
-/// The store failed, a file cannot be written, or an entry was removed meanwhile. No export is visible then.
+/// The store failed, a file cannot be written, or an entry was removed meanwhile: no export is visible then. Or
+/// charts were left out.
 pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<PathBuf> {
     let folder = ExportFolder::create(&options.directory)?;
     // So that removals before it have numbers. A standby refuses this.
     let _ = store.assign_sequences().await;
     let mut snapshot = store.export_snapshot().await?;
-    let manifest = write_all(&mut snapshot, folder.path(), options).await?;
+    let (manifest, lost) = write_all(&mut snapshot, folder.path(), options).await?;
     let name = name_of(&manifest)?;
     write_manifest(&manifest, &name, options.sign_key.as_ref(), folder.path())?;
     ensure!(!store.has_removal_after(manifest.lineage, manifest.sequence).await?, REMOVED_MEANWHILE);
@@ -89,33 +94,49 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<Pat
     let (chartsets, charts) = (plural(manifest.chartsets, "chartset"), plural(manifest.charts, "chart"));
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     stdout::print(format_args!("{}: {chartsets}, {charts}, {bytes} bytes", path.display()))?;
-    Ok(path)
+    if lost.is_empty() {
+        return Ok(path);
+    }
+    for hash in &lost {
+        print(Level::ERROR, format_args!("chart {hash} was left out: its ROX file is lost or damaged"));
+    }
+    bail!(
+        "{} left out: `chart-indexer verify` says which files are lost",
+        plural(manifest.lost_charts, "chart")
+    )
 }
 
-/// Writes the files of an export.
+/// Writes the files of an export. Returns the charts that are not in it, as well.
 async fn write_all(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
     options: &ExportOptions,
-) -> Result<ExportManifest> {
+) -> Result<(ExportManifest, HashSet<NoteHash>)> {
     let (size, exported_at_ms) = (snapshot.size(), now_ms());
     let mut progress = Progress::new(size.chartsets + if options.rox { size.charts } else { 0 });
     let mut catalogue = CatalogueFiles::create(folder, options.sqlite, options.parquet)?;
-    let mut files = vec![write_chartsets(snapshot, folder, &mut catalogue, &mut progress).await?];
-    files.extend(catalogue.finish()?);
+    let (mut rox, mut lost) = (None, HashSet::new());
     if options.rox {
-        files.push(write_rox_files(snapshot, folder, &mut progress).await?);
+        // First, since the records of the chartsets have no chart without a file.
+        rox = Some(write_rox_files(snapshot, folder, &mut lost, &mut progress).await?);
     }
+    let (file, chartsets) = write_chartsets(snapshot, folder, &lost, &mut catalogue, &mut progress).await?;
+    let mut files = vec![file];
+    files.extend(catalogue.finish()?);
+    files.extend(rox);
     progress.finish();
-    Ok(ExportManifest {
+    let lost_charts = lost.len() as u64;
+    let manifest = ExportManifest {
         format_version: ExportManifest::FORMAT_VERSION,
         lineage: Some(size.lineage),
         sequence: size.sequence,
         exported_at_ms,
-        chartsets: size.chartsets,
-        charts: size.charts,
+        chartsets,
+        charts: size.charts - lost_charts,
+        lost_charts,
         files,
-    })
+    };
+    Ok((manifest, lost))
 }
 
 /// Names the export by the time of its snapshot and its sequence.
@@ -127,33 +148,40 @@ fn name_of(manifest: &ExportManifest) -> Result<ExportName> {
 }
 
 /// Writes the shown chartsets in the order of their ids, one JSON object a line, and to the files of the
-/// catalogue.
+/// catalogue, without the charts that are lost. Returns their number as well.
 async fn write_chartsets(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
+    lost: &HashSet<NoteHash>,
     catalogue: &mut CatalogueFiles,
     progress: &mut Progress,
-) -> Result<ExportedFile> {
+) -> Result<(ExportedFile, u64)> {
     let mut lines = Lines::create(folder, ExportFile::Chartsets)?;
-    let mut after = None;
+    let (mut after, mut chartsets) = (None, 0);
     loop {
         let page = snapshot.records_after(after).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.record.id);
+        let Some(end) = page.last() else { break };
+        after = Some(end.record.id);
         let count = page.len() as u64;
-        for checked in page {
+        for mut checked in page {
+            checked.record.charts.retain(|chart| !lost.contains(&chart.hash));
+            if checked.record.charts.is_empty() {
+                continue;
+            }
+            chartsets += 1;
             catalogue.insert(&checked.record)?;
             lines.write(&ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record })?;
         }
         progress.advance_by(count);
     }
-    lines.finish()
+    Ok((lines.finish()?, chartsets))
 }
 
-/// Writes the ROX files of the known charts in the order of their hashes.
+/// Writes the ROX files of the known charts in the order of their hashes, and adds those without one to `lost`.
 async fn write_rox_files(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
+    lost: &mut HashSet<NoteHash>,
     progress: &mut Progress,
 ) -> Result<ExportedFile> {
     let name = ExportFile::Rox;
@@ -161,9 +189,13 @@ async fn write_rox_files(
     let mut after = None;
     loop {
         let page = snapshot.rox_files_after(after).await?;
-        let Some((last, _)) = page.last() else { break };
-        after = Some(*last);
+        let Some((end, _)) = page.last() else { break };
+        after = Some(*end);
         for (hash, bytes) in &page {
+            let Some(bytes) = bytes else {
+                lost.insert(*hash);
+                continue;
+            };
             // The same bytes for the same files: no owner, no time.
             let mut header = tar::Header::new_ustar();
             header.set_size(bytes.len() as u64);
@@ -212,6 +244,7 @@ mod tests {
             exported_at_ms: 1_795_371_649_999,
             chartsets: 0,
             charts: 0,
+            lost_charts: 0,
             files: Vec::new(),
         };
         assert_eq!(name_of(&manifest).unwrap().to_string(), "20261122T182049Z-12345");

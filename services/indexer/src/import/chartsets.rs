@@ -50,6 +50,8 @@ impl Target<'_> {
         other_files: &HashSet<NoteHash>,
     ) -> Result<(u64, Vec<ImportOutcome>)> {
         let count = batch.len() as u64;
+        let removals = self.removals.read().await;
+        batch.retain_mut(|checked| checked.leave_out(&removals, self.sequence));
         let ids: Vec<ChartsetId> = batch.iter().map(|checked| checked.chartset.draft.id).collect();
         batch.retain(|checked| !self.erased.chartsets.contains(&checked.chartset.draft.id));
         self.check_charts(&batch, other_files).await?;

@@ -10,6 +10,7 @@ mod chartsets;
 mod compare;
 mod erased;
 mod export_files;
+mod later_removals;
 mod rox_archive;
 mod rox_files;
 
@@ -31,10 +32,11 @@ use crate::report::{Progress, plural};
 use crate::signature::VerifyKeys;
 use crate::stdout;
 
-pub(crate) use self::chartset_lines::CheckedChartset;
+pub(crate) use self::chartset_lines::{CheckedChartset, MAX_LINE_BYTES};
 pub(crate) use self::compare::check_chart;
 pub(crate) use self::erased::Erased;
 pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
+pub(crate) use self::later_removals::{LaterRemovals, Removals};
 pub(crate) use self::rox_files::draft as draft_of_rox;
 
 /// Imports the export in this folder, and prints what changed.
@@ -45,16 +47,22 @@ pub(crate) use self::rox_files::draft as draft_of_rox;
 pub(crate) async fn import(store: &Store, folder: &Path, keys: VerifyKeys) -> Result<()> {
     let folder = folder.to_owned();
     let export = spawn_blocking(move || Export::open_verified(&folder, &keys)).await??;
-    import_verified(store, &export, Precedence::Stored).await
+    import_verified(store, &export, Precedence::Stored, &LaterRemovals::default()).await
 }
 
-/// Imports an export. The chartsets of an imported one that takes precedence are confirmed in the mirror.
+/// Imports an export, without what was removed after it. The chartsets of an imported one that takes precedence
+/// are confirmed in the mirror.
 ///
 /// # Errors
 /// As those of [`import`], except that the files have been compared with the manifest.
-pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: Precedence) -> Result<()> {
+pub(crate) async fn import_verified(
+    store: &Store,
+    export: &Export,
+    precedence: Precedence,
+    removals: &LaterRemovals,
+) -> Result<()> {
     let _numbering = change_feed::assign_in_background(store);
-    let mut import = Import::new(store, export, precedence).await?;
+    let mut import = Import::new(store, export, precedence, removals).await?;
     let result = import.run(export).await;
     let Import { progress, counts, other_files, .. } = import;
     progress.finish();
@@ -94,12 +102,20 @@ struct Target<'a> {
     stop: CancellationToken,
     /// What is not stored.
     erased: Erased,
+    removals: &'a LaterRemovals,
+    /// The sequence of the export.
+    sequence: u64,
 }
 
 impl<'a> Import<'a> {
     /// # Errors
     /// The store failed, or the chartsets of the export are not valid.
-    async fn new(store: &'a Store, export: &Export, precedence: Precedence) -> Result<Self> {
+    async fn new(
+        store: &'a Store,
+        export: &Export,
+        precedence: Precedence,
+        removals: &'a LaterRemovals,
+    ) -> Result<Self> {
         let erased = Erased::new(&store.removals().await?);
         let erased = spawn_blocking({
             let export = export.clone();
@@ -107,7 +123,14 @@ impl<'a> Import<'a> {
         })
         .await??;
         Ok(Self {
-            target: Target { store, precedence, stop: CancellationToken::new(), erased },
+            target: Target {
+                store,
+                precedence,
+                stop: CancellationToken::new(),
+                erased,
+                removals,
+                sequence: export.manifest().sequence,
+            },
             progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
             other_files: HashSet::new(),
             counts: Counts::default(),

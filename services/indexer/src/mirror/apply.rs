@@ -5,68 +5,83 @@ use std::slice;
 
 use anyhow::Result;
 use chart_index_domain::{ChartDraft, ChartsetId, Entity, NoteHash};
-use chart_index_store::{MirrorState, Precedence};
+use chart_index_store::{MirrorState, Precedence, RefusedChange};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::{Instant, sleep};
 use tracing::Level;
 
-use super::charts::{RETRY_PAUSE, Refusal};
-use super::page::{ChangedChartset, Page, Removed};
-use super::{Mirror, PAGE_CHANGES};
+use super::Mirror;
+use super::ahead::DELETED_TOGETHER;
+use super::charts::{LATE_FOR, RETRY_PAUSE, Refusal};
+use super::page::{ChangedChartset, Page};
+use super::upstream::PageRequest;
 use crate::clock::now_ms;
-use crate::import::{CheckedChartset, Erased, check_chart};
+use crate::import::{CheckedChartset, Erased, Removals, check_chart};
 
 /// The number of chartsets that are checked together.
 const BATCH_CHARTSETS: usize = 128;
-/// The number of entries that are deleted in a transaction, which other writers wait for.
-const DELETED_TOGETHER: usize = 200;
 /// The number of chartsets that are stored at once, as in an ingest.
 const WRITERS: usize = 4;
 
 impl Mirror<'_> {
-    /// Applies a page and stores the position after it. To apply a page twice has the same result.
-    pub(super) async fn apply(&mut self, page: Page, state: &MirrorState) -> Result<()> {
-        let Page { mut chartsets, charts, removed, refused, next, .. } = page;
+    /// Applies the page of a request, and stores the position after it. To apply a page twice has the same
+    /// result.
+    pub(super) async fn apply(&self, page: Page, request: PageRequest, state: &MirrorState) -> Result<()> {
+        let Page { mut chartsets, charts, removed, refused, next, lineage, .. } = page;
         let count = (chartsets.len() + charts.len() + removed.len()) as u64;
-        let refused_before = self.refused;
         for (name, reason) in &refused {
-            self.refuse(name, reason);
+            self.report_refusal(name, reason);
         }
-        let invalid = self.refused - refused_before;
-        // First, since the records have the numbers of the new files.
-        self.replace_files(charts, state).await?;
+        let (by_operator, removed): (Vec<_>, Vec<_>) =
+            removed.into_iter().partition(|removed| removed.by_operator);
+        self.apply_removals(&by_operator).await?;
+        // Before the chartsets, since the records have the numbers of the new files.
+        let not_replaced = self.replace_files(charts, request.after, state).await?;
+        let mut refused = not_replaced.len();
+        self.refuse(&not_replaced).await?;
         let erased = Erased::new(&self.store.removals().await?);
         chartsets.retain(|chartset| !erased.chartsets.contains(&chartset.id()));
         while !chartsets.is_empty() {
             let batch = chartsets.drain(..chartsets.len().min(BATCH_CHARTSETS)).collect();
-            self.store_chartsets(batch, &erased).await?;
+            refused += self.store_chartsets(batch, request, &erased).await?;
         }
         // Last, since a chart of a deleted chartset may be in another one, and is not fetched again then.
-        self.delete(&removed).await?;
-        self.store.advance_mirror(next).await?;
-        let applied = count.saturating_sub(self.refused - refused_before - invalid);
-        self.applied += applied;
-        self.metrics.record_applied(applied);
+        self.delete(removed.iter(), false).await?;
+        self.store.advance_mirror(Some(request.after), next, lineage).await?;
+        self.forget_removals(next).await;
+        self.record_applied(count.saturating_sub(refused as u64));
         Ok(())
     }
 
-    /// Stores chartsets with their charts. If the files of one are missing or wrong, a replica or cache of the
-    /// upstream may be late: then waits for them, unless the chartset has changed since, and is further on in
-    /// the feed.
-    async fn store_chartsets(&mut self, mut batch: Vec<ChangedChartset>, erased: &Erased) -> Result<()> {
+    /// Stores chartsets with their charts, and returns the number of those that are refused. If the files of
+    /// one are missing or wrong, a replica or cache of the upstream may be late: then waits for them, unless
+    /// the chartset has changed since, and is further on in the feed.
+    async fn store_chartsets(
+        &self,
+        mut batch: Vec<ChangedChartset>,
+        request: PageRequest,
+        erased: &Erased,
+    ) -> Result<usize> {
         let started = Instant::now();
+        let mut count = 0;
         loop {
             let mut refused = self.try_store(batch, erased).await?;
             // Each time: a removal takes effect before it has a number.
-            self.skip_changed(&mut refused).await?;
-            let elapsed = started.elapsed();
+            self.skip_changed(&mut refused, request).await?;
+            let is_early = started.elapsed() < LATE_FOR;
             let (again, failed): (Vec<_>, Vec<_>) =
-                refused.into_iter().partition(|(_, refusal)| elapsed < refusal.retry_for);
-            for (chartset, refusal) in failed {
-                self.refuse(Entity::from(chartset.id()), &refusal.reason);
-            }
+                refused.into_iter().partition(|(_, refusal)| is_early && refusal.may_be_late);
+            count += failed.len();
+            // They are there: what is stored of them stays when the mirror starts again.
+            let ids: Vec<ChartsetId> = failed.iter().map(|(chartset, _)| chartset.id()).collect();
+            self.store.confirm_chartsets(&ids).await?;
+            let failed: Vec<_> = failed
+                .into_iter()
+                .map(|(chartset, refusal)| (chartset.refused(request.after), refusal))
+                .collect();
+            self.refuse(&failed).await?;
             if again.is_empty() {
-                return Ok(());
+                return Ok(count);
             }
             batch = again.into_iter().map(|(chartset, _)| chartset).collect();
             sleep(RETRY_PAUSE).await;
@@ -74,9 +89,17 @@ impl Mirror<'_> {
     }
 
     /// Leaves out the chartsets that have changed since the page was read.
-    async fn skip_changed(&mut self, refused: &mut Vec<(ChangedChartset, Refusal)>) -> Result<()> {
-        let Some(first) = refused.iter().map(|(chartset, _)| chartset.sequence).min() else { return Ok(()) };
-        let Some(current) = self.upstream.current_page(first - 1, PAGE_CHANGES).await? else { return Ok(()) };
+    async fn skip_changed(
+        &self,
+        refused: &mut Vec<(ChangedChartset, Refusal)>,
+        request: PageRequest,
+    ) -> Result<()> {
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let Some(current) = self.upstream.current_page(request).await? else {
+            return Ok(());
+        };
         let sequences: HashSet<u64> = current.sequences.into_iter().collect();
         let is_changed = |sequence: u64| sequence <= current.next && !sequences.contains(&sequence);
         for (chartset, refusal) in refused.extract_if(.., |(chartset, _)| is_changed(chartset.sequence)) {
@@ -87,11 +110,12 @@ impl Mirror<'_> {
     }
 
     /// Stores the chartsets that match their charts, and returns the others.
-    async fn try_store(
+    pub(super) async fn try_store(
         &self,
-        batch: Vec<ChangedChartset>,
+        mut batch: Vec<ChangedChartset>,
         erased: &Erased,
     ) -> Result<Vec<(ChangedChartset, Refusal)>> {
+        leave_out_removed(&mut batch, &*self.later_removals.read().await);
         let hashes: Vec<NoteHash> =
             batch.iter().flat_map(|chartset| chartset.charts(erased)).map(|(chart, _)| chart.hash).collect();
         let mut stored = self.store.stored_numbers(&hashes).await?;
@@ -113,7 +137,7 @@ impl Mirror<'_> {
                 return Err(refusals.get(&hash).cloned().unwrap_or_else(|| Refusal::missing(hash)));
             };
             check_chart(&chart.numbers, rox_bytes, stored).map_err(|error| {
-                Refusal::wrong(format!("chart {hash} does not match its ROX file: {error:#}"))
+                Refusal::late(format!("chart {hash} does not match its ROX file: {error:#}"))
             })
         };
         let (mut valid, mut refused) = (Vec::new(), Vec::new());
@@ -129,7 +153,9 @@ impl Mirror<'_> {
     }
 
     /// Stores chartsets with the times of the original. Returns those whose values PostgreSQL rejects.
-    async fn put(&self, chartsets: Vec<ChangedChartset>) -> Result<Vec<(ChangedChartset, Refusal)>> {
+    async fn put(&self, mut chartsets: Vec<ChangedChartset>) -> Result<Vec<(ChangedChartset, Refusal)>> {
+        let removals = self.later_removals.read().await;
+        leave_out_removed(&mut chartsets, &removals);
         let ids: Vec<ChartsetId> = chartsets.iter().map(ChangedChartset::id).collect();
         let put = async |chartset: ChangedChartset| {
             let CheckedChartset { chartset: imported, .. } = &chartset.checked;
@@ -144,18 +170,6 @@ impl Mirror<'_> {
         let rejected: Vec<Option<_>> = puts.try_collect().await?;
         self.store.confirm_chartsets(&ids).await?;
         Ok(rejected.into_iter().flatten().collect())
-    }
-
-    /// Deletes what was removed. It gets no entry in the list of removals: it may be restored.
-    async fn delete(&self, removed: &[Removed]) -> Result<()> {
-        for by_operator in [false, true] {
-            let entities = removed.iter().filter(|removed| removed.by_operator == by_operator);
-            let entities: Vec<Entity> = entities.map(|removed| removed.entity).collect();
-            for batch in entities.chunks(DELETED_TOGETHER) {
-                self.store.delete(batch, by_operator).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Deletes what was stored when the mirror started again, and was not in the feed since.
@@ -173,9 +187,19 @@ impl Mirror<'_> {
     }
 }
 
+/// Leaves out what was removed later, and the charts that were.
+fn leave_out_removed(chartsets: &mut Vec<ChangedChartset>, removals: &Removals) {
+    chartsets.retain_mut(|ChangedChartset { sequence, checked }| checked.leave_out(removals, *sequence));
+}
+
 impl ChangedChartset {
-    fn id(&self) -> ChartsetId {
+    pub(super) fn id(&self) -> ChartsetId {
         self.checked.chartset.draft.id
+    }
+
+    /// The change, in the page after a sequence, if it is refused.
+    pub(super) fn refused(&self, after: u64) -> RefusedChange {
+        RefusedChange { entity: self.id().into(), sequence: self.sequence, after }
     }
 
     /// The charts that are not erased here, with the sizes of their ROX files.

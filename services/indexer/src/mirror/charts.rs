@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chart_index_chartfile::MAX_FILE_BYTES;
 use chart_index_domain::{ChartDraft, FileDigest, NoteHash};
-use chart_index_store::{MirrorState, StoreError};
+use chart_index_store::{MirrorState, RefusedChange, StoreError};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::spawn_blocking;
 
@@ -22,11 +22,9 @@ const FETCHES: usize = 4;
 /// The number of charts from which on they are stored, and the size of their ROX files.
 const BATCH_CHARTS: usize = 256;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// A cache may have stored that a chart is unknown for a minute, and a replica may be 5 seconds late
-/// (docs/api.md, "ROX file").
-const MISSING_FOR: Duration = Duration::from_secs(70);
-/// A replica may have an earlier file for 5 seconds.
-const WRONG_FOR: Duration = Duration::from_secs(6);
+/// A replica may be 5 seconds late (docs/api.md, "ROX file"). What a cache has stored for longer, or an outage,
+/// is over when the refused change is tried again.
+pub(super) const LATE_FOR: Duration = Duration::from_secs(6);
 /// Pause between two requests for such a file, and for the changes since: half the rate limit of these.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How far the clocks of both instances may differ.
@@ -36,22 +34,30 @@ const CLOCK_TOLERANCE_MS: i64 = 3_600_000;
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {
     pub(super) reason: String,
-    /// For how long a cache or replica may be the reason.
-    pub(super) retry_for: Duration,
+    /// Whether a late replica may be why.
+    pub(super) may_be_late: bool,
 }
 
 impl Refusal {
     pub(super) fn missing(hash: NoteHash) -> Self {
-        Self { reason: format!("there is no ROX file of chart {hash}"), retry_for: MISSING_FOR }
+        Self::late(format!("there is no ROX file of chart {hash}"))
+    }
+
+    pub(super) const fn late(reason: String) -> Self {
+        Self { reason, may_be_late: true }
+    }
+
+    /// The file is at an address that is not one of the settings.
+    fn elsewhere(hash: NoteHash, address: &str) -> Self {
+        let reason = format!(
+            "the ROX file of chart {hash} is at {address}, which is not below an address of MIRROR_OBJECTS_URL"
+        );
+        Self { reason, may_be_late: false }
     }
 
     /// PostgreSQL rejects its values.
     pub(super) fn rejected(error: &StoreError) -> Self {
-        Self { reason: error_chain(error), retry_for: Duration::ZERO }
-    }
-
-    pub(super) fn wrong(reason: String) -> Self {
-        Self { reason, retry_for: WRONG_FOR }
+        Self { reason: error_chain(error), may_be_late: false }
     }
 }
 
@@ -89,16 +95,19 @@ impl Mirror<'_> {
 
     /// Replaces the ROX files of stored charts that were replaced. While the mirror starts again, also of those
     /// that changed after they were stored: what the feed has lost may have been the file that is stored here.
+    /// The charts are those of the page after a sequence. Returns those that are refused.
     pub(super) async fn replace_files(
-        &mut self,
+        &self,
         charts: Vec<ChangedChart>,
+        after: u64,
         state: &MirrorState,
-    ) -> Result<()> {
+    ) -> Result<Vec<(RefusedChange, Refusal)>> {
         let is_restart = state.is_starting && state.restarts > 0;
         let suspects: Vec<ChangedChart> =
             charts.into_iter().filter(|chart| is_restart || chart.replacement.is_some()).collect();
+        let mut refused = Vec::new();
         if suspects.is_empty() {
-            return Ok(());
+            return Ok(refused);
         }
         let hashes: Vec<NoteHash> = suspects.iter().map(|chart| chart.hash).collect();
         let first_seen = self.store.first_seen(&hashes).await?;
@@ -112,10 +121,11 @@ impl Mirror<'_> {
                 continue;
             }
             if let Err(refusal) = self.replace_file(chart.hash, chart.replacement).await? {
-                self.refuse(format_args!("chart {}", chart.hash), &refusal.reason);
+                let ChangedChart { sequence, hash, .. } = chart;
+                refused.push((RefusedChange { entity: hash.into(), sequence, after }, refusal));
             }
         }
-        Ok(())
+        Ok(refused)
     }
 
     /// Replaces the ROX file of a stored chart by the one of this digest.
@@ -124,13 +134,13 @@ impl Mirror<'_> {
         if self.store.rox_files(&[hash]).await?.iter().any(|(_, file)| is_current(file)) {
             return Ok(Ok(()));
         }
-        let deadline = tokio::time::Instant::now() + WRONG_FOR;
+        let deadline = tokio::time::Instant::now() + LATE_FOR;
         loop {
             let refusal = match decode(hash, self.fetch(hash).await?).await? {
                 Ok(chart) if digest.is_none() || chart.rox.as_deref().is_some_and(is_current) => {
                     return self.replace(&chart).await.map(Ok);
                 }
-                Ok(_) => Refusal::wrong("its ROX file is not the one of the change".to_owned()),
+                Ok(_) => Refusal::late("its ROX file is not the one of the change".to_owned()),
                 Err(refusal) => refusal,
             };
             if tokio::time::Instant::now() >= deadline {
@@ -153,7 +163,11 @@ impl Mirror<'_> {
         Ok(match self.upstream.rox(hash).await? {
             RoxResponse::File(file) => Ok(file),
             RoxResponse::Missing => Err(Refusal::missing(hash)),
-            RoxResponse::TooLong => Err(Refusal::wrong(format!(
+            RoxResponse::Unavailable(reason) => {
+                Err(Refusal::late(format!("the ROX file of chart {hash} cannot be read: {reason}")))
+            }
+            RoxResponse::Elsewhere(address) => Err(Refusal::elsewhere(hash, &address)),
+            RoxResponse::TooLong => Err(Refusal::late(format!(
                 "the ROX file of chart {hash} has more than {MAX_FILE_BYTES} bytes"
             ))),
         })
@@ -169,7 +183,7 @@ fn check_digest(
     let digest = chart.rox.as_deref().map(|rox| FileDigest::from(blake3::hash(rox)));
     match replacements.get(&chart.hash) {
         Some(expected) if digest.as_ref() != Some(expected) => {
-            Err(Refusal::wrong(format!("the ROX file of chart {} was replaced", chart.hash)))
+            Err(Refusal::late(format!("the ROX file of chart {} was replaced", chart.hash)))
         }
         _ => Ok(chart),
     }
@@ -182,5 +196,5 @@ async fn decode(hash: NoteHash, file: Result<Vec<u8>, Refusal>) -> Result<Result
         Err(refusal) => return Ok(Err(refusal)),
     };
     let draft = spawn_blocking(move || draft_of_rox(hash, file)).await?;
-    Ok(draft.map_err(|error| Refusal::wrong(format!("{error:#}"))))
+    Ok(draft.map_err(|error| Refusal::late(format!("{error:#}"))))
 }

@@ -39,6 +39,16 @@ impl Downloads {
         Ok(folder)
     }
 
+    /// The size of what is downloaded of an export.
+    pub(super) fn bytes(&self, name: &ExportName) -> Result<u64> {
+        let folder = self.folder.join(name.to_string());
+        if !folder.exists() {
+            return Ok(0);
+        }
+        let sizes = fs::read_dir(&folder)?.map(|entry| entry?.metadata().map(|metadata| metadata.len()));
+        sizes.sum::<std::io::Result<u64>>().with_context(|| format!("cannot list {}", folder.display()))
+    }
+
     /// Deletes the folders of all exports.
     pub(super) fn clear(&self) -> Result<()> {
         let list = || format!("cannot list {}", self.folder.display());

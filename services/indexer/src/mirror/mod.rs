@@ -5,27 +5,32 @@
 //! time. Nothing that the other index sends is trusted: a chart is stored if its ROX file has its note hash, a
 //! chartset if it matches these charts.
 
+mod ahead;
 mod apply;
 mod bootstrap;
 mod charts;
 mod downloads;
 mod page;
+mod refusals;
 mod upstream;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
+use chart_index_domain::Lineage;
 use chart_index_instrumentation::meter;
 use chart_index_store::{MirrorState, ProcessRole, Store};
 use chart_index_telemetry::print;
 use reqwest::Url;
 use tracing::Level;
 
-use self::upstream::Upstream;
+use self::upstream::{PageRequest, Upstream};
 use crate::backoff::{NODE_RESTART, Pauses};
 use crate::change_feed;
 use crate::filter::{self, Due};
+use crate::import::LaterRemovals;
 use crate::metrics::MirrorMetrics;
 use crate::report::plural;
 use crate::signature::VerifyKeys;
@@ -46,8 +51,12 @@ const PAGE_SIZES: u32 = 100;
 pub(crate) struct MirrorOptions {
     /// The base address of the index that is mirrored.
     pub(crate) upstream: Url,
+    /// Other addresses below which its ROX files are, to which it may redirect.
+    pub(crate) objects: Vec<Url>,
     /// Where the files of an export are stored while they are imported.
     pub(crate) downloads: PathBuf,
+    /// The greatest size of these files in bytes.
+    pub(crate) max_download: u64,
     /// Pause at the end of the feed if the other index does not wait for changes.
     pub(crate) interval: Duration,
     /// Whether to end there instead.
@@ -63,8 +72,14 @@ struct Mirror<'a> {
     metrics: MirrorMetrics,
     pauses: Pauses,
     /// The changes since the last end of the feed.
-    applied: u64,
-    refused: u64,
+    applied: Cell<u64>,
+    refused: Cell<u64>,
+    /// What is deleted already, although the mirror has not reached its removal yet.
+    later_removals: LaterRemovals,
+    /// The sequence up to which removals were looked for.
+    looked_to: Cell<u64>,
+    /// How often an export could not be downloaded or imported, without any progress.
+    failed_exports: u32,
 }
 
 /// Follows the other index, for as long as the process runs or up to the end of the feed.
@@ -74,18 +89,23 @@ struct Mirror<'a> {
 /// the store failed.
 pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()> {
     open(store, options).await?;
+    // A new start may be with another setting, or a later version.
+    store.retry_refusals().await?;
     let _numbering = change_feed::assign_in_background(store);
     let mut mirror = Mirror {
         store,
         options,
-        upstream: Upstream::new(&options.upstream)?,
+        upstream: Upstream::new(&options.upstream, options.objects.clone())?,
         metrics: MirrorMetrics::new(&meter()),
         pauses: Pauses::new(NODE_RESTART),
-        applied: 0,
-        refused: 0,
+        applied: Cell::new(0),
+        refused: Cell::new(0),
+        later_removals: LaterRemovals::default(),
+        looked_to: Cell::new(0),
+        failed_exports: 0,
     };
     loop {
-        let result = mirror.follow_with_lock().await;
+        let result = Box::pin(mirror.follow_with_lock()).await;
         if options.once {
             if result.is_err() {
                 filter::build_after_interruption(store).await;
@@ -124,10 +144,15 @@ impl Mirror<'_> {
     }
 
     /// Reports a change that is not applied.
-    fn refuse(&mut self, what: impl std::fmt::Display, reason: &str) {
-        self.refused += 1;
+    fn report_refusal(&self, what: impl std::fmt::Display, reason: &str) {
+        self.refused.update(|refused| refused + 1);
         self.metrics.record_refusal();
         self.print(Level::WARN, format_args!("refused: {what}: {reason}"));
+    }
+
+    fn record_applied(&self, changes: u64) {
+        self.applied.update(|applied| applied + changes);
+        self.metrics.record_applied(changes);
     }
 
     async fn follow_with_lock(&mut self) -> Result<()> {
@@ -138,7 +163,7 @@ impl Mirror<'_> {
             self.print(Level::INFO, format_args!("{RUNNING}, waiting for it to end"));
             locks.acquire(ProcessRole::Mirror).await?;
         }
-        locks.while_held(self.follow()).await?
+        Box::pin(locks.while_held(self.follow())).await?
     }
 
     /// Fills the mirror if it has no position, and follows the feed. Returns at the end of the feed if it is to
@@ -151,18 +176,22 @@ impl Mirror<'_> {
                 self.bootstrap(&state).await?;
                 continue;
             };
-            let limit = PAGE_CHANGES - state.restarts % PAGE_SIZES;
+            let request = PageRequest { after, lineage: state.lineage, limit: page_limit(&state) };
+            if self.while_looking_ahead(request, self.retry_refused(request, &state)).await? {
+                wait = Duration::ZERO;
+            }
             let requested = Instant::now();
-            let Some(page) = self.upstream.page(after, limit, wait).await? else {
-                ensure!(after > 0, "the change feed does not begin at 0");
-                self.print(Level::WARN, "it has lost changes, as in a restore: the mirror starts again");
-                self.store.restart_mirror().await?;
+            let page = self.upstream.page(request, wait).await?;
+            let Some(page) = page.filter(|page| continues(state.lineage, page.lineage)) else {
+                ensure!(after > 0 || state.lineage.is_some(), "the change feed does not begin at 0");
+                self.restart().await?;
                 continue;
             };
             self.metrics.record_page(page.oldest_ms);
             let (has_more, next) = (page.has_more, page.next);
             let is_early = next == after && requested.elapsed() < wait / 2;
-            self.apply(page, &state).await?;
+            let ahead = PageRequest { after: next, lineage: page.lineage.or(state.lineage), ..request };
+            self.while_looking_ahead(ahead, self.apply(page, request, &state)).await?;
             self.metrics.record_position(next);
             self.pauses.reset();
             if has_more {
@@ -183,14 +212,26 @@ impl Mirror<'_> {
         }
     }
 
+    /// Starts again, and serves meanwhile what is stored.
+    async fn restart(&self) -> Result<()> {
+        self.print(
+            Level::WARN,
+            "it has lost changes or is another index, as after a restore: the mirror starts again",
+        );
+        self.store.restart_mirror().await?;
+        self.later_removals.write().await.clear();
+        self.looked_to.set(0);
+        Ok(())
+    }
+
     /// At the end of the feed, deletes what it did not contain.
-    async fn finish(&mut self, state: &MirrorState, sequence: u64) -> Result<()> {
+    async fn finish(&self, state: &MirrorState, sequence: u64) -> Result<()> {
         if state.is_starting {
             self.delete_unconfirmed().await?;
             self.store.complete_mirror().await?;
         }
         self.metrics.record_end();
-        let (applied, refused) = (std::mem::take(&mut self.applied), std::mem::take(&mut self.refused));
+        let (applied, refused) = (self.applied.take(), self.refused.take());
         if applied > 0 || refused > 0 {
             change_feed::assign(self.store).await?;
             let changes = plural(applied, "change");
@@ -201,4 +242,14 @@ impl Mirror<'_> {
         }
         Ok(())
     }
+}
+
+/// The number of changes that the mirror requests at once.
+const fn page_limit(state: &MirrorState) -> u32 {
+    PAGE_CHANGES - state.restarts % PAGE_SIZES
+}
+
+/// Whether a page may continue what was followed in this lineage. Earlier versions name none.
+fn continues(followed: Option<Lineage>, page: Option<Lineage>) -> bool {
+    followed.zip(page).is_none_or(|(followed, page)| followed == page)
 }

@@ -1,7 +1,7 @@
 //! Reads a page of the change feed (docs/formats/change-feed.md).
 
 use anyhow::{Context, Result, anyhow, ensure};
-use chart_index_domain::{ChartsetId, ChartsetRecord, Entity, FileDigest, NoteHash};
+use chart_index_domain::{ChartsetId, ChartsetRecord, Entity, FileDigest, Lineage, NoteHash};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -24,6 +24,8 @@ pub(super) struct Page {
     /// The sequence after which the next page begins.
     pub(super) next: u64,
     pub(super) has_more: bool,
+    /// The database that numbered the changes, if the index names it.
+    pub(super) lineage: Option<Lineage>,
     /// When the first of the changes was made.
     pub(super) oldest_ms: Option<i64>,
 }
@@ -38,6 +40,7 @@ pub(super) struct ChangedChartset {
 /// A chart that was added or updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChangedChart {
+    pub(super) sequence: u64,
     pub(super) hash: NoteHash,
     pub(super) changed_at_ms: i64,
     /// The digest of its ROX file, if it has replaced another one.
@@ -46,6 +49,7 @@ pub(super) struct ChangedChart {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Removed {
+    pub(super) sequence: u64,
     pub(super) entity: Entity,
     pub(super) by_operator: bool,
 }
@@ -80,6 +84,7 @@ struct PageBody<'a> {
     items: Vec<&'a RawValue>,
     next: u64,
     has_more: bool,
+    lineage: Option<Lineage>,
 }
 
 impl Page {
@@ -88,7 +93,7 @@ impl Page {
     /// # Errors
     /// The body is no page after this sequence.
     pub(super) fn parse(body: &[u8], after: u64, limit: u32) -> Result<Self> {
-        let PageBody { items, next, has_more } = serde_json::from_slice(body)?;
+        let PageBody { items, next, has_more, lineage } = serde_json::from_slice(body)?;
         let count = items.len();
         ensure!(count <= limit as usize, "it has {count} changes, but {limit} were requested");
         ensure!(next <= MAX_SEQUENCE, "next is {next}, above 2^53");
@@ -102,6 +107,7 @@ impl Page {
             sequences: Vec::new(),
             next,
             has_more,
+            lineage,
             oldest_ms: None,
         };
         for (index, item) in items.into_iter().enumerate() {
@@ -136,12 +142,14 @@ impl Page {
         let Item { sequence, changed_at_ms, by_operator, .. } = item;
         match (item.chart_hash, item.id) {
             (Some(hash), None) if is_removed => {
-                self.removed.push(Removed { entity: hash.into(), by_operator });
+                self.removed.push(Removed { sequence, entity: hash.into(), by_operator });
             }
-            (None, Some(id)) if is_removed => self.removed.push(Removed { entity: id.into(), by_operator }),
+            (None, Some(id)) if is_removed => {
+                self.removed.push(Removed { sequence, entity: id.into(), by_operator });
+            }
             (Some(hash), None) => {
                 let replacement = item.rox_blake3;
-                self.charts.push(ChangedChart { hash, changed_at_ms, replacement });
+                self.charts.push(ChangedChart { sequence, hash, changed_at_ms, replacement });
             }
             (None, Some(id)) => {
                 let checked = check(id, item.chartset);
@@ -182,8 +190,8 @@ mod tests {
         let page = parse(&items, 9).unwrap();
         let (hash, id) = (NoteHash::from_bytes([0; 32]), ChartsetId::from_bytes([0; 8]));
         let replacement = Some(FileDigest::from_bytes([0; 32]));
-        assert_eq!(page.charts, [ChangedChart { hash, changed_at_ms: 7, replacement }]);
-        assert_eq!(page.removed, [Removed { entity: id.into(), by_operator: true }]);
+        assert_eq!(page.charts, [ChangedChart { sequence: 6, hash, changed_at_ms: 7, replacement }]);
+        assert_eq!(page.removed, [Removed { sequence: 8, entity: id.into(), by_operator: true }]);
         assert_eq!(page.refused, [(format!("chartset {id}"), "it has no record".to_owned())]);
         assert_eq!((page.sequences, page.oldest_ms), (vec![6, 8, 9], Some(7)));
     }

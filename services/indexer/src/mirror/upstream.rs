@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_chartfile::MAX_FILE_BYTES;
-use chart_index_domain::{ExportFile, ExportManifest, ExportName, NoteHash};
+use chart_index_domain::{ExportFile, ExportManifest, ExportName, Lineage, NoteHash};
 use reqwest::header::{CACHE_CONTROL, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
@@ -23,54 +23,77 @@ const MAX_ROX_BYTES: usize = MAX_FILE_BYTES as usize;
 const MAX_PAUSE: Duration = Duration::from_hours(24);
 
 /// The index that is mirrored.
-pub(super) struct Upstream(Instance);
+pub(super) struct Upstream {
+    instance: Instance,
+    /// The addresses below which its ROX files may be.
+    objects: Vec<Url>,
+}
+
+/// What is requested of the change feed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageRequest {
+    /// The sequence after which the page begins.
+    pub(super) after: u64,
+    /// The database that numbered it, if it is known.
+    pub(super) lineage: Option<Lineage>,
+    /// The maximum number of changes.
+    pub(super) limit: u32,
+}
 
 /// A ROX file, or why there is none.
 pub(super) enum RoxResponse {
     File(Vec<u8>),
     Missing,
     TooLong,
+    /// It cannot be read, for this reason, although the index responds.
+    Unavailable(String),
+    /// It is at an address that is not to be read.
+    Elsewhere(String),
 }
 
 impl Upstream {
-    pub(super) fn new(base: &Url) -> Result<Self> {
-        Instance::new(base, MAX_PAUSE).map(Self)
+    pub(super) fn new(base: &Url, objects: Vec<Url>) -> Result<Self> {
+        Ok(Self { instance: Instance::new(base, MAX_PAUSE)?, objects })
     }
 
     pub(super) fn host(&self) -> &str {
-        self.0.host()
+        self.instance.host()
     }
 
-    /// A page of the change feed; `None` if the change with the sequence `after` was lost. At the end of the
-    /// feed the instance waits for a change for this time, unless it does not support that.
+    /// A page of the change feed; `None` if the change with the sequence `after` was lost, or is of another
+    /// lineage. At the end of the feed the instance waits for a change for this time, unless it does not
+    /// support that.
     ///
     /// # Errors
     /// The instance is unreachable, or its response is no page.
-    pub(super) async fn page(&self, after: u64, limit: u32, wait: Duration) -> Result<Option<Page>> {
-        self.read_page(after, limit, wait, |request| request).await
+    pub(super) async fn page(&self, request: PageRequest, wait: Duration) -> Result<Option<Page>> {
+        self.read_page(request, wait, |request| request).await
     }
 
     /// The same, with the changes as they are now.
     ///
     /// # Errors
     /// As those of [`page`](Self::page).
-    pub(super) async fn current_page(&self, after: u64, limit: u32) -> Result<Option<Page>> {
-        self.read_page(after, limit, Duration::ZERO, without_cache).await
+    pub(super) async fn current_page(&self, request: PageRequest) -> Result<Option<Page>> {
+        self.read_page(request, Duration::ZERO, without_cache).await
     }
 
     async fn read_page(
         &self,
-        after: u64,
-        limit: u32,
+        PageRequest { after, lineage, limit }: PageRequest,
         wait: Duration,
         with_headers: fn(RequestBuilder) -> RequestBuilder,
     ) -> Result<Option<Page>> {
         let mut path = format!("/api/changes?after={after}&limit={limit}");
+        if let Some(lineage) = lineage {
+            let _ = write!(path, "&lineage={lineage}");
+        }
         if !wait.is_zero() {
             let _ = write!(path, "&wait={}", wait.as_secs());
         }
         let read = async {
-            let response = self.0.send(with_headers(self.0.request(Method::GET, &path))).await?;
+            let response =
+                self.instance.send(with_headers(self.instance.request(Method::GET, &path))).await?;
             match response.status() {
                 StatusCode::GONE => Ok(None),
                 StatusCode::OK => {
@@ -81,31 +104,40 @@ impl Upstream {
                 _ => Err(failure(response).await),
             }
         };
-        read.await.with_context(|| format!("cannot read {}", self.0.url(&path)))
+        read.await.with_context(|| format!("cannot read {}", self.instance.url(&path)))
     }
 
     /// The ROX file of a chart.
     ///
     /// # Errors
-    /// The instance is unreachable, or responds in another way than with a file or that there is none.
+    /// The instance is unreachable, or refuses requests.
     pub(super) async fn rox(&self, hash: NoteHash) -> Result<RoxResponse> {
         let path = format!("/api/charts/{hash}/rox");
-        let read = async {
-            // A cache may have an earlier file, or that there was none.
-            let mut response = self.0.send(without_cache(self.0.request(Method::GET, &path))).await?;
-            if let Some(address) = address_elsewhere(&response) {
-                response = self.0.send(self.0.request_elsewhere(address)).await?;
-            }
-            match response.status() {
-                StatusCode::NOT_FOUND => Ok(RoxResponse::Missing),
-                StatusCode::OK => {
-                    let file = read_body(response, MAX_ROX_BYTES).await?;
-                    Ok(file.map_or(RoxResponse::TooLong, RoxResponse::File))
-                }
-                _ => Err(failure(response).await),
-            }
+        // A cache may have an earlier file, or that there was none.
+        let request = without_cache(self.instance.request(Method::GET, &path));
+        // Not for 503: it may be only this file that cannot be read.
+        let response = match self.instance.send_again(request, &[StatusCode::TOO_MANY_REQUESTS]).await {
+            Ok(response) => response,
+            // A request that ends without a response may be due to this file.
+            Err(error) if is_request_failure(&error) => return Ok(unavailable(&error)),
+            Err(error) => return Err(error.context(format!("cannot read {}", self.instance.url(&path)))),
         };
-        read.await.with_context(|| format!("cannot read {}", self.0.url(&path)))
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            let error = failure(response).await;
+            return Err(error.context(format!("cannot read {}", self.instance.url(&path))));
+        }
+        let Some(location) = location(&response) else { return Ok(rox_of(response).await) };
+        let Some(address) = address_below(&location, &self.objects) else {
+            return Ok(RoxResponse::Elsewhere(location));
+        };
+        match self.instance.send_again(self.instance.request_elsewhere(address), &[]).await {
+            // What another server says of itself is of no use here.
+            Ok(response) if !matches!(response.status(), StatusCode::OK | StatusCode::NOT_FOUND) => {
+                Ok(RoxResponse::Unavailable(format!("{location}: {}", response.status())))
+            }
+            Ok(response) => Ok(rox_of(response).await),
+            Err(error) => Ok(unavailable(&error.context(location))),
+        }
     }
 
     /// The name of the newest export, if there is one.
@@ -115,14 +147,14 @@ impl Upstream {
     pub(super) async fn latest_export(&self) -> Result<Option<ExportName>> {
         const PATH: &str = "/api/exports/latest";
         let read = async {
-            let response = self.0.send(self.0.request(Method::GET, PATH)).await?;
+            let response = self.instance.send(self.instance.request(Method::GET, PATH)).await?;
             match response.status() {
                 StatusCode::NOT_FOUND => Ok(None),
                 StatusCode::FOUND => export_in_location(&response).map(Some).context("no export in Location"),
                 _ => Err(failure(response).await),
             }
         };
-        read.await.with_context(|| format!("cannot read {}", self.0.url(PATH)))
+        read.await.with_context(|| format!("cannot read {}", self.instance.url(PATH)))
     }
 
     /// The manifest of an export, as it is sent.
@@ -145,7 +177,7 @@ impl Upstream {
     async fn small_file(&self, export: &ExportName, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         let path = format!("/api/exports/{export}/{name}");
         let read = async {
-            let response = self.0.send(self.0.request(Method::GET, &path)).await?;
+            let response = self.instance.send(self.instance.request(Method::GET, &path)).await?;
             match response.status() {
                 StatusCode::NOT_FOUND => Ok(None),
                 StatusCode::OK => {
@@ -155,12 +187,12 @@ impl Upstream {
                 _ => Err(failure(response).await),
             }
         };
-        read.await.with_context(|| format!("cannot read {}", self.0.url(&path)))
+        read.await.with_context(|| format!("cannot read {}", self.instance.url(&path)))
     }
 
     /// A request for a file of an export.
     pub(super) fn export_file(&self, export: &ExportName, file: ExportFile) -> RequestBuilder {
-        self.0.download(&format!("/api/exports/{export}/{}", file.name()))
+        self.instance.download(&format!("/api/exports/{export}/{}", file.name()))
     }
 
     /// Sends a request for a file of an export, and waits if the instance asks for it.
@@ -168,7 +200,7 @@ impl Upstream {
     /// # Errors
     /// The instance is unreachable.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response> {
-        self.0.send(request).await
+        self.instance.send(request).await
     }
 }
 
@@ -177,11 +209,41 @@ fn without_cache(request: RequestBuilder) -> RequestBuilder {
     request.header(CACHE_CONTROL, "no-cache")
 }
 
-/// The address of a file in a public bucket, which is read like one of the instance: nothing of it is trusted.
-fn address_elsewhere(response: &Response) -> Option<Url> {
-    let location = response.headers().get(LOCATION).filter(|_| response.status() == StatusCode::FOUND)?;
-    let address = Url::parse(location.to_str().ok()?).ok()?;
-    matches!(address.scheme(), "http" | "https").then_some(address)
+/// Where a response redirects to.
+fn location(response: &Response) -> Option<String> {
+    let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+}
+
+/// The address of a file in a public bucket, if it is below one of these addresses. It is read like one of the
+/// instance: nothing of it is trusted.
+fn address_below(location: &str, objects: &[Url]) -> Option<Url> {
+    let address = Url::parse(location).ok()?;
+    let is_below = |base: &Url| {
+        let path = format!("{}/", base.path().trim_end_matches('/'));
+        address.origin() == base.origin() && address.path().starts_with(&path)
+    };
+    objects.iter().any(is_below).then_some(address)
+}
+
+async fn rox_of(response: Response) -> RoxResponse {
+    match response.status() {
+        StatusCode::NOT_FOUND => RoxResponse::Missing,
+        StatusCode::OK => match read_body(response, MAX_ROX_BYTES).await {
+            Ok(file) => file.map_or(RoxResponse::TooLong, RoxResponse::File),
+            Err(error) => unavailable(&error),
+        },
+        _ => unavailable(&failure(response).await),
+    }
+}
+
+fn unavailable(error: &anyhow::Error) -> RoxResponse {
+    RoxResponse::Unavailable(format!("{error:#}"))
+}
+
+/// Whether a request failed after a connection was made.
+fn is_request_failure(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<reqwest::Error>().is_some_and(|error| !error.is_connect())
 }
 
 fn export_in_location(response: &Response) -> Option<ExportName> {
@@ -189,4 +251,34 @@ fn export_in_location(response: &Response) -> Option<ExportName> {
     let (folder, file) = location.rsplit_once('/')?;
     let (_, name) = folder.rsplit_once('/')?;
     (file == ExportManifest::FILE).then(|| name.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_below_the_named_addresses_only() {
+        let objects = ["https://objects.example/rox", "http://127.0.0.1:9000/"];
+        let objects = objects.map(|address| Url::parse(address).unwrap());
+        let is_read = |location| address_below(location, &objects).is_some();
+        for location in ["https://objects.example/rox/0a/b?x=1", "http://127.0.0.1:9000/a"] {
+            assert!(is_read(location), "{location}");
+        }
+        for location in [
+            "https://objects.example/roxes/a",
+            "https://objects.example/rox/../a",
+            "https://objects.example/rox/%2e%2e/a",
+            "https://objects.example:8443/rox/a",
+            "http://objects.example/rox/a",
+            "https://objects.example.net/rox/a",
+            "https://objects.example@127.0.0.1/rox/a",
+            "http://127.0.0.1/a",
+            "file:///rox/a",
+            "/rox/a",
+            "",
+        ] {
+            assert!(!is_read(location), "{location}");
+        }
+    }
 }

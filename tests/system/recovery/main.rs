@@ -11,6 +11,7 @@ mod catalogue;
 mod change_feed;
 mod compose_backup;
 mod index_format;
+mod lineage;
 mod lost_state;
 mod migrations;
 mod responses;

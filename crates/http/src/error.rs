@@ -433,15 +433,20 @@ const fn client_of(scope: Scope) -> &'static str {
     }
 }
 
-/// Displays an error with its chain of causes, on one line.
+/// Displays an error with its chain of causes, on one line. Some errors end with the text of their cause.
 struct Chain<'a>(&'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut text = self.0.to_string();
+        f.write_str(&text)?;
         let mut cause = self.0.source();
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            let cause_text = error.to_string();
+            if !text.ends_with(&cause_text) {
+                write!(f, ": {cause_text}")?;
+            }
+            text = cause_text;
             cause = error.source();
         }
         Ok(())
@@ -450,6 +455,8 @@ impl fmt::Display for Chain<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use axum::http::header::CACHE_CONTROL;
     use http_body_util::BodyExt;
 
@@ -471,6 +478,23 @@ mod tests {
     async fn body(error: ApiError) -> String {
         let bytes = error.into_response().into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    /// Whether its text ends with that of its cause.
+    #[derive(Debug, thiserror::Error)]
+    enum Outer {
+        #[error("read a chart: {0}")]
+        Repeats(#[source] io::Error),
+        #[error("read a chart")]
+        Names(#[source] io::Error),
+    }
+
+    #[test]
+    fn causes_are_named_once() {
+        let refused = || io::Error::other("connection refused");
+        for error in [Outer::Repeats(refused()), Outer::Names(refused())] {
+            assert_eq!(Chain(&error).to_string(), "read a chart: connection refused");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! - [`Telemetry`]: starts all of it before the program does anything else, and flushes it at the end.
 //! - [`LogConfig`], [`OtlpConfig`]: its settings.
 //! - [`Scrape`]: the metrics in the text format of Prometheus.
-//! - [`print`], [`exit`], [`is_interactive`]: what a program says on standard error beside its log.
+//! - [`print()`], [`exit`], [`is_interactive`]: what a program says on standard error beside its log.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 //!
 //! Metrics take two ways out, from one meter provider: Prometheus scrapes them, and, if an endpoint is

@@ -75,8 +75,8 @@ pub(crate) struct ExportLine {
     pub(crate) chartset: ChartsetRecord,
 }
 
-/// Exports the catalogue, and prints and returns the path of the export. With ROX files, a chart whose file is lost is left
-/// out and printed.
+/// Exports the catalogue, and prints and returns the path of the export. With ROX files, a chart whose file is
+/// lost is left out and printed.
 ///
 /// # Errors
 /// The store failed, a file cannot be written, or an entry was removed meanwhile: no export is visible then. Or

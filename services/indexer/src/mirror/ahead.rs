@@ -13,8 +13,8 @@ use super::Mirror;
 use super::page::Removed;
 use super::upstream::PageRequest;
 
-/// Pause before the first look: most pages are applied sooner, and need none.
-const DELAY: Duration = Duration::from_secs(5);
+/// Pause before the first look: pages without files to request are applied sooner, and need none.
+const DELAY: Duration = Duration::from_secs(1);
 /// Pause at the end of the feed.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The number of entries that are deleted in a transaction, which other writers wait for.

@@ -11,8 +11,8 @@ def is_number(value):
 
 @schemathesis.hook
 def map_query(context, query):
-    """A lower bound above its upper bound is refused, a sequence above the last one of the sample library is 410, and a
-    cursor is one of a response."""
+    """A lower bound above its upper bound is refused, a sequence above the last one of the sample library is 410, as is
+    the lineage of another index, and a cursor is one of a response."""
     for name in ("bpm", "length", "density", "rating", "ln", "notes"):
         lower, upper = f"{name}Min", f"{name}Max"
         bounds = [(query or {}).get(name) for name in (lower, upper)]
@@ -23,6 +23,9 @@ def map_query(context, query):
         query["after"] = int(after) % 10
     if isinstance(after, str) and re.fullmatch("[A-Za-z0-9_-]+", after):
         query["after"] = "start"
+    lineage = (query or {}).get("lineage")
+    if isinstance(lineage, str) and re.fullmatch("[0-9a-f]{16}", lineage):
+        del query["lineage"]
     return query
 
 

@@ -10,8 +10,8 @@ use super::CheckedChartset;
 /// Charts and chartsets, with the sequences of their removals.
 pub(crate) type Removals = HashMap<Entity, u64>;
 
-/// Removals that are known before the changes that they follow are stored. Whoever stores chartsets has them
-/// locked until these are stored, so that a removal deletes them, or is known to the caller.
+/// Removals that are known before the changes that they follow are stored. They are locked while chartsets are
+/// stored, so that a removal is known before that, or deletes what was stored.
 #[derive(Debug, Default)]
 pub(crate) struct LaterRemovals(RwLock<Removals>);
 

@@ -243,7 +243,10 @@ async fn responses_of_every_status_are_as_described() {
         checked.get(&broken.client(), path, success, &[]).await;
     }
     checked.batch(&broken.client(), BATCH_PATH, &[JSON], &batch).await;
-    let unchecked: Vec<_> = document.statuses().difference(&checked.statuses).cloned().collect();
+    // Those of a proxy in front are tested with it.
+    let mut described = document.statuses();
+    described.retain(|(_, status)| !["502", "504"].contains(&status.as_str()));
+    let unchecked: Vec<_> = described.difference(&checked.statuses).cloned().collect();
     assert!(unchecked.is_empty(), "no response was checked of {unchecked:?}");
 }
 

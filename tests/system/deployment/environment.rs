@@ -24,6 +24,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("DATABASE_READ_HOST", "", "there is one server"),
     ("DATABASE_READ_URL", "", "DATABASE_READ_HOST is set where there are standbys"),
     ("EXPORTS_DIR", "", "a choice of the operator: docs/operations/exports.md has the volume"),
+    ("EXPORT_SIGN_KEY", "", "there is no folder of exports"),
     ("HEADER_READ_TIMEOUT_MS", "", "the reverse proxies are configured for the default"),
     ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),
     ("MAX_CONNECTIONS_PER_PEER", "", "does not apply to trusted proxies"),

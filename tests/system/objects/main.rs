@@ -219,7 +219,8 @@ async fn public_bucket_serves_the_files() {
     assert_eq!((response.status.as_u16(), response.header("location")), (302, &*location));
     let mirror = TestDatabase::create().await;
     indexer(mirror.url(), &["migrate"]).succeeded();
-    indexer(mirror.url(), &["mirror", &format!("http://{}", service.address()), "--once"]).succeeded();
+    let upstream = format!("http://{}", service.address());
+    indexer(mirror.url(), &["mirror", &upstream, "--once", "--objects-url", &public]).succeeded();
     let verified = indexer(mirror.url(), &["verify"]).succeeded();
     assert!(
         verified.contains(&format!("{CHARTS} charts and {CHARTS} chartsets verified, 0 findings")),

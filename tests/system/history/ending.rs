@@ -16,7 +16,7 @@ use crate::checks::MAX_AGE;
 use crate::history::World;
 use crate::mirror::{self, content};
 use crate::model::{Appearance, SETS};
-use crate::system::{EDGE, FOLLOW, MIRROR_DATABASE, REPLICAS, WRITERS, database_url, http_status};
+use crate::system::{EDGE, FOLLOW, MIRROR, MIRROR_DATABASE, REPLICAS, WRITERS, database_url, http_status};
 
 /// Until then the replicas must have noticed that all servers are available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -172,20 +172,34 @@ fn run_indexer(world: &World, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), text.concat())
 }
 
+/// Waits until a statement is true in the database of the mirror.
+fn wait_for_mirror(world: &World, statement: &str) -> Result<(), String> {
+    let start = Instant::now();
+    while world.system().postgres.psql(MIRROR_DATABASE, statement) != "t" {
+        if start.elapsed() > MIRROR_TIMEOUT {
+            return Err(format!("not true of the mirror after {MIRROR_TIMEOUT:?}: {statement}"));
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
 /// Compares an export of the index with one of the mirror that `chart-indexer` has filled.
 fn compare_with_mirror(world: &World, export: &Path) -> Result<(), String> {
-    let start = Instant::now();
     let of_index = |expression| {
         world.system().postgres.psql("chart_index", &format!("SELECT {expression} FROM change_feed"))
     };
     let (lineage, last) = (of_index("change_feed_lineage()"), of_index("last_sequence"));
-    let reached =
-        format!("SELECT lineage = {lineage} AND sequence >= {last} AND NOT is_starting FROM mirror");
-    while world.system().postgres.psql(MIRROR_DATABASE, &reached) != "t" {
-        if start.elapsed() > MIRROR_TIMEOUT {
-            return Err(format!("the mirror has not reached sequence {last} after {MIRROR_TIMEOUT:?}"));
-        }
-        thread::sleep(Duration::from_millis(100));
+    wait_for_mirror(
+        world,
+        &format!("SELECT lineage = {lineage} AND sequence >= {last} AND NOT is_starting FROM mirror"),
+    )?;
+    let is_complete = "SELECT NOT EXISTS (SELECT FROM mirror_refusals)";
+    if world.system().postgres.psql(MIRROR_DATABASE, is_complete) != "t" {
+        // It tries what it has refused again when it starts, otherwise after a minute.
+        world.system().kill_process(MIRROR);
+        world.system().start_process(MIRROR);
+        wait_for_mirror(world, is_complete)?;
     }
     let printed = {
         let system = world.system();

@@ -24,7 +24,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("DATABASE_READ_HOST", "", "there is one server"),
     ("DATABASE_READ_URL", "", "DATABASE_READ_HOST is set where there are standbys"),
     ("EXPORTS_DIR", "", "a choice of the operator: docs/operations/exports.md has the volume"),
-    ("EXPORT_SIGN_KEY", "", "there is no folder of exports"),
+    ("EXPORT_SIGN_KEY_FILE", "", "there is no folder of exports"),
     ("HEADER_READ_TIMEOUT_MS", "", "the reverse proxies are configured for the default"),
     ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),
     ("MAX_CONNECTIONS_PER_PEER", "", "does not apply to trusted proxies"),
@@ -88,8 +88,9 @@ impl Container {
 
 /// Whether a setting needs no variable in a container of this kind.
 fn is_optional(setting: &str, kind: &str) -> bool {
-    let setting = setting.strip_suffix("_FILE").unwrap_or(setting);
-    OPTIONAL.iter().any(|(name, kinds, _)| *name == setting && kind.ends_with(kinds))
+    // A file may be the only form of it.
+    let names = [setting, setting.strip_suffix("_FILE").unwrap_or(setting)];
+    OPTIONAL.iter().any(|(name, kinds, _)| names.contains(name) && kind.ends_with(kinds))
 }
 
 /// The settings in the help of a command.

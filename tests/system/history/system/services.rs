@@ -68,6 +68,11 @@ impl System {
         self.add(FOLLOW, vec![self.program("chart-indexer"), "follow".to_owned()], &variables);
         let upstream = format!("http://{}:8080", self.address("haproxy"));
         let mut mirror = words(&["mirror", &upstream, "--interval-ms", "200", "--downloads", "downloads"]);
+        // One of the replicas redirects to the bucket.
+        if self.bucket.is_some() {
+            let bucket = self.socket_address(S3, Bucket::PORT);
+            mirror.extend(["--objects-url".to_owned(), format!("http://{bucket}{}", Bucket::PATH)]);
+        }
         mirror.insert(0, self.program("chart-indexer"));
         self.add(MIRROR, mirror, &[("DATABASE_URL", database_url(MIRROR_DATABASE))]);
         let file = self.folder.0.join("haproxy.cfg");

@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::catalogue_poll::ServerPoll;
 use crate::metrics::observe_availability;
 use crate::server::ReadLength;
-use crate::standby_polls::{PrimaryPolls, Unusable, check_lineage};
+use crate::standby_polls::{PrimaryPolls, Unusable, check_standby};
 use crate::{Standby, Store};
 
 /// PostgreSQL counts as available for this time after a poll.
@@ -214,9 +214,9 @@ impl StandbyPoller {
         known: u64,
     ) -> Result<(CataloguePoll, Instant), Unusable> {
         let polled = standby.ok_or(Unusable::Silent)?;
-        let lineage = check_lineage(&polled, primary);
-        self.of_primary = lineage.is_ok().then_some(polled.server.server);
-        lineage?;
+        let checked = check_standby(&polled, primary);
+        self.of_primary = checked.is_ok().then_some(polled.server.server);
+        checked?;
         let reached = self.primary.reached_by(&polled).ok_or(Unusable::Behind)?;
         // A read that begins now must see what is known.
         let has_known = polled.poll.position.sequence >= known;

@@ -18,6 +18,8 @@
 //! | `hash_filters` | hash filter | the last two filters as they are served |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
 //! | `mirror`, `mirror_unconfirmed`, `mirror_replacements` | one row; chartset; chart | how far this index, if it is a mirror, has followed another one |
+//! | `mirror_refusals` | chart or chartset | a change of that other index that was refused, and when it is tried again |
+//! | `last_ingest` | one row | when the last ingest began, and when one was last complete |
 //! | `change_feed`, `change_feed_gaps` | one row; gap | the last sequence of the feed, and the ranges that were never assigned |
 //!
 //! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A

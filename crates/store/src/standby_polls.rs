@@ -91,7 +91,7 @@ impl PrimaryPoll {
 ///
 /// A commit may be visible on a standby before it is on a primary that waits for a synchronous standby. Such a
 /// standby counts as diverged until the primary shows the change: what is known must be visible on both.
-pub(crate) fn check_lineage(standby: &ServerPoll, primary: &ServerPoll) -> Result<(), Unusable> {
+pub(crate) fn check_standby(standby: &ServerPoll, primary: &ServerPoll) -> Result<(), Unusable> {
     if !standby.is_standby {
         return Err(Unusable::NoStandby);
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn only_a_standby_of_the_primary_is_usable() {
         let primary = primary(10, 100);
-        let check = |standby: &ServerPoll| check_lineage(standby, &primary);
+        let check = |standby: &ServerPoll| check_standby(standby, &primary);
         assert_eq!(check(&standby(10, 100)), Ok(()));
         assert_eq!(check(&standby(9, 90)), Ok(()));
         assert_eq!(check(&poll(2, 10, 100, false)), Err(Unusable::NoStandby));

@@ -62,8 +62,8 @@ const FAULTS: [PlantedFault; 21] = [
         "changes without a sequence are ignored",
         Check::Freshness,
         "crates/cache/src/recent_changes.rs",
-        "poll.oldest_pending.is_none_or(|age| age <= MAX_PENDING)",
-        "poll.oldest_pending.is_none_or(|_| true)",
+        "oldest_pending.is_none_or(|age| age <= MAX_PENDING)",
+        "oldest_pending.is_none_or(|_| true)",
     ),
     fault(
         "the key of a page lacks its filter",
@@ -118,8 +118,8 @@ const FAULTS: [PlantedFault; 21] = [
         "charts are unknown during an outage",
         Check::Untouched,
         "services/lookup/src/handlers.rs",
-        "let Some(known) = store.chart(hash).await? else",
-        "let Some(known) = store.chart(hash).await.unwrap_or_default() else",
+        "        store.chart(hash).await?\n",
+        "        store.chart(hash).await.unwrap_or_default()\n",
     ),
     fault(
         "a 503 has no Retry-After",
@@ -139,7 +139,7 @@ const FAULTS: [PlantedFault; 21] = [
         "totals are cached for an hour",
         Check::Freshness,
         "crates/store/src/total_cache.rs",
-        "Duration = Duration::from_secs(30);",
+        "Duration = Duration::from_secs(25);",
         "Duration = Duration::from_secs(3600);",
     ),
     fault(
@@ -268,4 +268,18 @@ fn build(source: &Path, folder: &Path) -> Option<PathBuf> {
         .env("CARGO_TARGET_DIR", &target)
         .status();
     status.is_ok_and(|status| status.success()).then(|| target.join("debug"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise a fault could not be planted, which only the long form of the test would notice.
+    #[test]
+    fn faults_change_what_is_in_the_code_once() {
+        for PlantedFault { name, file, original, .. } in &FAULTS {
+            let code = fs::read_to_string(workspace_root().join(file)).expect("a file");
+            assert_eq!(code.matches(original).count(), 1, "{name}: {file}");
+        }
+    }
 }

@@ -175,7 +175,7 @@ impl fmt::Debug for RecentChanges {
     }
 }
 
-/// The changes of one origin.
+/// The changes of a lineage.
 struct Changes {
     lineage: Option<Lineage>,
     /// The number of the earlier origins of the lineage.
@@ -224,13 +224,16 @@ impl Changes {
             *self = Self { lineage: Some(lineage), earlier, version: earlier, ..Self::default() };
         }
         let is_known_origin = self.origin == Some(position.origin);
-        if !is_known_origin {
+        // A server that has not lost what is known here only adds to it.
+        let continues = self.origin.is_some() && position.sequence >= self.version.sequence();
+        if !is_known_origin && !continues {
             let Self { lineage, earlier, version, .. } = *self;
-            *self = Self { lineage, earlier, version, origin: Some(position.origin), ..Self::default() };
+            *self = Self { lineage, earlier, version, ..Self::default() };
         }
-        if !is_known_origin || complete_after > self.version.sequence() {
+        if self.origin.is_none() || complete_after > self.version.sequence() {
             self.floor = complete_after.min(position.sequence);
         }
+        self.origin = Some(position.origin);
         self.last_removal = self.last_removal.max(last_removal);
         self.version = if is_known_origin {
             self.version.max(self.version.at(position.sequence))
@@ -421,6 +424,7 @@ mod tests {
             [version, later].map(|version| currency(&changes, 1, version)),
             [Currency::Removed, Currency::Unknown]
         );
+        assert_eq!(currency(&changes, 2, version), Currency::Unknown, "it may be served during an outage");
         let list = |version| changes.currency(&CacheKey::list(b""), version, now_after(Duration::ZERO));
         assert_eq!([list(version), list(later)], [Currency::Removed, Currency::Unknown]);
     }

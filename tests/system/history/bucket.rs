@@ -49,11 +49,10 @@ impl Bucket {
         texts(&list, "Key").filter_map(|key| key.rsplit('/').next()).map(str::to_owned).collect()
     }
 
-    /// Deletes the object at this index, modulo their number. Returns the path of the marker of its deletion.
-    pub(crate) fn lose(&self, index: usize) -> Option<String> {
+    /// Deletes an object. Returns the path of the marker of its deletion, unless it is gone.
+    pub(crate) fn lose(&self, name: &str) -> Option<String> {
         let list = self.send("GET", "/charts?list-type=2&prefix=files/&max-keys=100000", "");
-        let keys: Vec<_> = texts(&list, "Key").collect();
-        let key = keys.get(index % keys.len().max(1))?;
+        let key = texts(&list, "Key").find(|key| key.ends_with(name))?;
         let response = self.send("DELETE", &format!("/charts/{key}"), "");
         let version = response.lines().find_map(|line| {
             let (name, value) = line.split_once(": ")?;

@@ -157,6 +157,9 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
         (0..WRITERS.len()).map(|index| Writer::new(Arc::clone(&world), index)).collect();
     tokio::task::block_in_place(|| {
         fill(&world, &mut writers, options.seed);
+        if plan::has_large(options.seed) {
+            writers[0].ingest_large();
+        }
         if world.system().has_meilisearch {
             ending::wait_for_search_nodes(&world).expect("the search nodes have the first chartsets");
         }

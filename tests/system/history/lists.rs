@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::clients::{Filter, Query, Sort};
-use crate::model::{Appearance, Chart, SETS, Set, State, States, Version};
+use crate::model::{self, Appearance, Chart, SETS, Set, State, States, Version};
 use crate::names::{self, Names};
 
 /// An item of a list.
@@ -111,7 +111,7 @@ fn is_item(item: &Value, set: Set, version: Version, charts: &[Chart]) -> bool {
     let item_keys: BTreeSet<u64> =
         item["keys"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     item["title"] == names::title(set, version)
-        && item["chartCount"] == charts.len()
+        && item["chartCount"] == charts.iter().map(|chart| model::count(*chart)).sum::<u32>()
         && item_keys == keys
         && (item["bpmMin"].as_f64(), item["bpmMax"].as_f64()) == range(names::bpm)
         && (item["lengthMinMs"].as_f64(), item["lengthMaxMs"].as_f64()) == range(names::length_ms)

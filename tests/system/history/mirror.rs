@@ -163,6 +163,8 @@ pub(crate) fn content(record: &Value, set: Set, names: &Names) -> Result<(Versio
         found.push(names.chart(hash).ok_or(format!("unknown chart {hash}"))?);
     }
     found.sort_unstable();
+    // Those of a large chartset are one in the model.
+    found.dedup();
     match versions.iter().collect::<Vec<_>>()[..] {
         [&(of, version)] if of == set => Ok((version, found)),
         _ => Err(format!("set {set} has the versions {versions:?}: {record}")),

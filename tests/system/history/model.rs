@@ -20,14 +20,18 @@ pub(crate) type Chart = u32;
 pub(crate) type Version = u32;
 
 /// The number of different chartsets and charts.
-pub(crate) const SETS: u32 = 26;
-pub(crate) const CHARTS: u32 = 48;
+pub(crate) const SETS: u32 = 30;
+pub(crate) const CHARTS: u32 = 52;
 /// Those that are in the catalogue from the start and that no command removes or ingests: each of these
 /// chartsets has all of these charts, and no other one has them.
-pub(crate) const UNTOUCHED_SETS: Range<Set> = 24..SETS;
-pub(crate) const UNTOUCHED_CHARTS: Range<Chart> = 40..CHARTS;
+pub(crate) const UNTOUCHED_SETS: Range<Set> = 24..26;
+pub(crate) const UNTOUCHED_CHARTS: Range<Chart> = 40..48;
 /// Those of them whose ROX files are replaced, each with one other file.
-pub(crate) const REPLACED_CHARTS: Range<Chart> = 42..CHARTS;
+pub(crate) const REPLACED_CHARTS: Range<Chart> = 42..48;
+/// Large chartsets, of which each has one of these charts. Such a chart stands for [`LARGE`] in the catalogue.
+pub(crate) const LARGE_SETS: Range<Set> = 26..SETS;
+pub(crate) const LARGE_CHARTS: Range<Chart> = 48..CHARTS;
+pub(crate) const LARGE: u32 = 250;
 
 /// How a chartset appears in responses: its version, and those of its charts that are not removed. `None` if it
 /// does not appear.
@@ -254,6 +258,11 @@ impl State {
     pub(crate) fn may_have_file(&self, chart: Chart, replaced: bool) -> bool {
         self.replacements[chart as usize].contains(&replaced)
     }
+}
+
+/// How many charts of the catalogue this one stands for.
+pub(crate) fn count(chart: Chart) -> u32 {
+    if LARGE_CHARTS.contains(&chart) { LARGE } else { 1 }
 }
 
 impl States {

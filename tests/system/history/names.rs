@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chart_index_tests::ChartSpec;
 
-use crate::model::{CHARTS, Chart, SETS, Set, Version};
+use crate::model::{CHARTS, Chart, SETS, Set, Version, count};
 
 /// The first words of titles, none of which is a typo of another. A set has the same one in all versions.
 const WORDS: [&str; 5] = ["harbour", "lantern", "meadow", "crystal", "thunder"];
@@ -12,7 +12,7 @@ const WORDS: [&str; 5] = ["harbour", "lantern", "meadow", "crystal", "thunder"];
 /// The ids of all charts and sets.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// Note hashes.
+    /// Note hashes. That of a large chartset's chart is the first one of those that it stands for.
     pub(crate) hashes: Vec<String>,
     /// Chartset ids.
     pub(crate) ids: Vec<String>,
@@ -23,9 +23,13 @@ pub(crate) struct Names {
 impl Names {
     /// `ids` has the id of each chartset by the id of its source.
     pub(crate) fn new(ids: &BTreeMap<String, String>) -> Self {
-        let hashes: Vec<_> = (0..CHARTS).map(|chart| spec(0, 0, chart).note_hash()).collect();
+        let hashes_of = |chart| specs(0, 0, chart).map(|spec| spec.note_hash()).collect::<Vec<_>>();
+        let all: Vec<_> = (0..CHARTS).map(hashes_of).collect();
+        let hashes = all.iter().map(|hashes| hashes[0].clone()).collect();
         let ids: Vec<_> = (0..SETS).map(|set| ids[&source_id(set).to_string()].clone()).collect();
-        let charts = hashes.iter().cloned().zip(0..).collect();
+        let charts =
+            (0..).zip(all).flat_map(|(chart, hashes)| hashes.into_iter().map(move |hash| (hash, chart)));
+        let charts = charts.collect();
         let sets = ids.iter().cloned().zip(0..).collect();
         Self { hashes, ids, charts, sets }
     }
@@ -76,9 +80,18 @@ pub(crate) fn title(set: Set, version: Version) -> String {
     format!("{} s{set:03}v{version:05}", word(set))
 }
 
-/// The file of a chart in a version of a set.
+/// The file of a chart in a version of a set: the first one, if it stands for several.
 pub(crate) fn spec(set: Set, version: Version, chart: Chart) -> ChartSpec {
-    let mut notes = vec![(0, 0, None), (100 + i64::from(chart), 1, None)];
+    specs(set, version, chart).next().expect("a chart")
+}
+
+/// The files of a chart in a version of a set.
+pub(crate) fn specs(set: Set, version: Version, chart: Chart) -> impl Iterator<Item = ChartSpec> {
+    (0..count(chart)).map(move |number| numbered_spec(set, version, chart, number))
+}
+
+fn numbered_spec(set: Set, version: Version, chart: Chart, number: u32) -> ChartSpec {
+    let mut notes = vec![(0, 0, None), (100 + i64::from(chart + number), 1, None)];
     // With fewer than eight, a chart would not have the sources of all its sets (docs/api.md, "Chart lookup").
     notes.extend((1..=5).map(|second| (1000 * second, 3, None)));
     notes.push((length_ms(chart).into(), 2, None));
@@ -86,7 +99,7 @@ pub(crate) fn spec(set: Set, version: Version, chart: Chart) -> ChartSpec {
         keys: u8::try_from(keys(chart)).expect("a key count"),
         title: title(set, version),
         creator: format!("mapper{}", set % 7),
-        difficulty: format!("Chart {chart}"),
+        difficulty: format!("Chart {chart}, {number}"),
         set_id: source_id(set).into(),
         bpm: bpm(chart).into(),
         notes,

@@ -11,7 +11,7 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{EDGE, FOLLOW, MIRROR, OBJECTS, REPLICAS, WRITERS, database_url, standby_url};
+use crate::system::{EDGE, FOLLOW, MIRROR, OBJECTS, PURGES, REPLICAS, WRITERS, database_url, standby_url};
 
 /// Maximum time for a standby to connect and to receive what it lacks.
 const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -19,6 +19,8 @@ const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
 const COMMIT_TIME: Duration = Duration::from_secs(2);
 /// A slow connection loses everything for this time, then nothing.
 const LOSS_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the bucket is asked for its objects.
+const LIST_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A fault, from its beginning until everything that it affected works again.
 #[derive(Debug, Clone)]
@@ -56,6 +58,8 @@ pub(crate) enum Scope {
     Edge,
     /// The object store is unavailable for all, or for a replica.
     Objects(Option<usize>),
+    /// An ingest of many charts: the purges of other changes than removals take longer.
+    ManyChanges,
     /// What affects no response: a writer does not reach PostgreSQL, a search node or the object store, a
     /// transaction is open, a standby fails.
     Nothing,
@@ -123,8 +127,8 @@ impl Operator {
                 self.wait(*duration);
                 let _ = run("pg_wal_replay_resume");
             }
-            Fault::SlowPurges(duration) => self.slow_down(FOLLOW, EDGE, *duration),
-            Fault::LoseObject(index, duration) => self.lose_object(*index as usize, *duration),
+            Fault::SlowPurges(duration) => self.slow_down(FOLLOW, PURGES, *duration),
+            Fault::LoseObject(duration) => self.lose_object(*duration),
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -219,12 +223,21 @@ impl Operator {
         }
     }
 
-    /// A command may have written the object again meanwhile.
-    fn lose_object(&self, index: usize, duration: Duration) {
-        let system = || self.world.system();
-        let lost = system().bucket.as_ref().and_then(|bucket| bucket.lose(index));
+    /// The mirror has not read the object yet. A command may write it again.
+    fn lose_object(&self, duration: Duration) {
+        let objects = || self.world.system().bucket.as_ref().map(Bucket::objects).unwrap_or_default();
+        let before = objects();
+        let written = loop {
+            if let Some(written) = objects().difference(&before).next() {
+                break written.clone();
+            }
+            if !self.world.pause(LIST_INTERVAL) {
+                return;
+            }
+        };
+        let lost = self.world.system().bucket.as_ref().and_then(|bucket| bucket.lose(&written));
         self.wait(duration);
-        if let (Some(bucket), Some(lost)) = (&system().bucket, lost) {
+        if let (Some(bucket), Some(lost)) = (&self.world.system().bucket, lost) {
             bucket.bring_back(&lost);
         }
     }
@@ -329,7 +342,7 @@ fn scope_of_link(first: &str, second: &str) -> Scope {
         (Some(_), "postgres-standby") => Scope::Nothing,
         (Some(_), _) => Scope::Search,
         _ if first == FOLLOW => match second {
-            EDGE => Scope::Purges,
+            PURGES => Scope::Purges,
             "postgres" => Scope::Follow,
             _ => Scope::Search,
         },

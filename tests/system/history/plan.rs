@@ -6,7 +6,7 @@ use std::time::Duration;
 use chart_index_tests::Random;
 
 use crate::model::{Chart, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
-use crate::system::{EDGE, FOLLOW, MIRROR, NODES, OBJECTS, REPLICAS, WRITERS};
+use crate::system::{EDGE, FOLLOW, MIRROR, NODES, OBJECTS, PURGES, REPLICAS, WRITERS};
 
 /// What moves and deletes objects. Backups need no grace period: the bucket keeps deleted objects.
 const OBJECT_COMMANDS: [&[&str]; 3] =
@@ -42,6 +42,8 @@ pub(crate) enum Action {
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     Ingest(Vec<Change>),
+    /// Ingests the large chartsets and removes this chart.
+    IngestLarge(Chart),
     RemoveChart(Chart),
     RestoreChart(Chart),
     RemoveSet(Set),
@@ -95,8 +97,8 @@ pub(crate) enum Fault {
     SlowPurges(Duration),
     FlushRedis,
     FailOverRedis,
-    /// An object is not in the bucket for this time: the one at this index, modulo their number.
-    LoseObject(u32, Duration),
+    /// The next object that is written is not in the bucket for this time.
+    LoseObject(Duration),
     /// The node gets the data that it had this long before.
     RestoreNode(&'static str, Duration),
     /// A transaction in another database stays open.
@@ -116,7 +118,7 @@ impl Fault {
                 [&["postgres", "postgres-standby", FOLLOW, OBJECTS], &NODES[..]].concat()
             }
             Self::PauseReplay(_) => vec!["postgres-standby"],
-            Self::SlowPurges(_) => vec![FOLLOW, EDGE],
+            Self::SlowPurges(_) => vec![FOLLOW, PURGES],
             Self::FlushRedis => vec!["redis"],
             Self::FailOverRedis => vec!["redis", "redis-standby"],
             Self::LoseObject(..) => vec![OBJECTS],
@@ -130,6 +132,11 @@ pub(crate) const fn has_objects(seed: u64) -> bool {
     seed % 2 == 1
 }
 
+/// Whether the catalogue has the large chartsets.
+pub(crate) const fn has_large(seed: u64) -> bool {
+    seed % 3 == 0
+}
+
 /// Generates the steps of a history of this length. Steps that have not begun at its end are left out.
 pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Vec<Step> {
     let mut random = Random::new(seed);
@@ -140,6 +147,8 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
             let pause = milliseconds(&mut random, 100, 1500);
             let command = if has_objects(seed) && random.one_in(8) {
                 Command::Objects(random.pick::<&[&str]>(&OBJECT_COMMANDS))
+            } else if index == 0 && has_large(seed) && random.one_in(10) {
+                Command::IngestLarge(removable_chart(&mut random, index))
             } else {
                 command(&mut random, index, has_meilisearch)
             };
@@ -247,7 +256,7 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
     let earlier = milliseconds(random, 2000, 8000);
     let node = one_of(random, &NODES);
-    match random.below(if has_meilisearch { 28 } else { 27 }) {
+    match random.below(if has_meilisearch { 29 } else { 28 }) {
         0..=4 => Fault::Kill(process(random, has_meilisearch), duration),
         5..=9 => Fault::Freeze(process(random, has_meilisearch), duration),
         10..=16 => {
@@ -255,8 +264,8 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
             Fault::Separate(first, second, if random.one_in(6) { duration * 4 } else { duration })
         }
         17 => Fault::PromotePostgres(milliseconds(random, 0, 6000)),
-        18 if random.one_in(2) => Fault::RestoreDump(earlier),
         18 => Fault::RestorePostgres(earlier),
+        27 => Fault::RestoreDump(earlier),
         19 => Fault::FlushRedis,
         20 => Fault::FailOverRedis,
         21 if random.one_in(3) => Fault::OpenTransaction(Duration::from_mins(1)),
@@ -274,7 +283,7 @@ fn fault_of_objects(random: &mut Random) -> Fault {
         0 | 1 => Fault::Kill(OBJECTS, duration),
         2 | 3 => Fault::Freeze(OBJECTS, duration),
         4 => Fault::Separate(one_of(random, &REPLICAS), OBJECTS, duration),
-        5 => Fault::LoseObject(random.below(1_000), duration),
+        5 => Fault::LoseObject(duration),
         _ => Fault::Separate(one_of(random, &WRITERS), OBJECTS, duration),
     }
 }
@@ -310,7 +319,7 @@ fn link(random: &mut Random, has_meilisearch: bool) -> (&'static str, &'static s
         7 => (FOLLOW, server),
         8 => ("haproxy", replica),
         9 => (replica, "postgres-standby"),
-        10 => (FOLLOW, EDGE),
+        10 => (FOLLOW, PURGES),
         11 => (EDGE, "haproxy"),
         _ => *random.pick(&[("postgres", "postgres-standby"), ("redis", "redis-standby")]),
     }

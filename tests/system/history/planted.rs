@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 21] = [
+const FAULTS: [PlantedFault; 33] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -176,6 +176,90 @@ const FAULTS: [PlantedFault; 21] = [
         "crates/store/src/object_upkeep.rs",
         "WHERE object = digest AND bytes IS NULL AND",
         "WHERE object = digest AND bytes IS NOT NULL AND",
+    ),
+    fault(
+        "removals wait behind other purges",
+        Check::Removal,
+        "services/indexer/src/purge/queue.rs",
+        "self.push(Priority::Removal, &removals, previous, now);",
+        "self.push(Priority::Other, &removals, previous, now);",
+    ),
+    fault(
+        "responses without a chart or chartset have no tag",
+        Check::Removal,
+        "crates/http/src/cdn.rs",
+        "    if has_tags\n",
+        "    if has_tags && false\n",
+    ),
+    fault(
+        "imports keep times that are ahead",
+        Check::Ending,
+        "services/indexer/src/import/chartset_lines.rs",
+        "{ now_ms } else { time_ms }",
+        "{ time_ms } else { time_ms }",
+    ),
+    fault(
+        "mirrors do not keep what they refuse",
+        Check::Ending,
+        "crates/store/src/mirror_refusals.rs",
+        "SELECT *, $4 + 60000 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])",
+        "SELECT *, $4 + 60000 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) WHERE false",
+    ),
+    fault(
+        "mirrors keep what other changes have deleted",
+        Check::Ending,
+        "services/indexer/src/mirror/apply.rs",
+        "self.delete(removed.iter(), false).await?;",
+        "self.delete(removed.iter().take(0), false).await?;",
+    ),
+    fault(
+        "a restored dump has the lineage of the lost database",
+        Check::Mirror,
+        "crates/store/migrations/0002_lineage.up.sql",
+        "system_identifier, database.oid, 'catalogue_changes'::regclass::oid), 0)",
+        "system_identifier, '', ''), 0)",
+    ),
+    fault(
+        "restores do not derive chartsets",
+        Check::Freshness,
+        "crates/store/src/removal.rs",
+        "        derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;\n        transaction.commit().await?;\n        Ok(true)",
+        "        derive_chartsets(&mut transaction, &sets[..0], Some(now_ms)).await?;\n        transaction.commit().await?;\n        Ok(true)",
+    ),
+    fault(
+        "each replica counts for itself",
+        Check::Limits,
+        "crates/ratelimit/src/window_script.rs",
+        "key.push_str(&self.key_prefix);",
+        "key.push_str(&format!(\"{}{}\", self.key_prefix, std::process::id()));",
+    ),
+    fault(
+        "a limit of 241 without Redis",
+        Check::Limits,
+        "crates/ratelimit/src/local_window.rs",
+        "(Some(address), Scope::Address, limit)];",
+        "(Some(address), Scope::Address, limit.saturating_add(1))];",
+    ),
+    fault(
+        "hash filters have removed charts",
+        Check::Exports,
+        "crates/store/src/hash_filters.rs",
+        "        is_known!()\n",
+        "        \"true\"\n",
+    ),
+    fault(
+        "pages after a cursor lack chartsets with the same key",
+        Check::Walks,
+        "crates/store/src/search_order.rs",
+        " AND page_id > ",
+        " AND page_id < ",
+    ),
+    fault(
+        "removed chartsets redirect to their source",
+        Check::Removal,
+        "crates/store/src/lookups.rs",
+        "FROM chartsets WHERE id = $1 AND shown\")",
+        "FROM chartsets WHERE id = $1\")",
     ),
     PlantedFault {
         needs_meilisearch: true,

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process::{Process, in_namespace};
+use crate::process::{Process, clock, in_namespace};
+use crate::system::AHEAD;
 
 /// Maximum time of a start, a promotion or a restore.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,10 +45,8 @@ impl PostgresPair {
         addresses: [String; 2],
         folder: &Path,
     ) -> Self {
-        let bin = bin_folder();
         let servers = [0, 1].map(|index| {
-            let data = folder.join(names[index]).join("data");
-            let command = as_postgres(&[path(&bin.join("postgres")), "-D".to_owned(), path(&data)]);
+            let command = server(&folder.join(names[index]).join("data"), Some(AHEAD));
             Process::new(names[index], namespaces[index].clone(), folder, command)
         });
         let folder = folder.join("postgres");
@@ -60,7 +59,7 @@ impl PostgresPair {
         run(&["install", "-d", "-o", "postgres", "-g", "postgres", &archive].map(str::to_owned));
         let data = path(&this.data(0));
         let options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
-        let program = path(&bin.join("initdb"));
+        let program = path(&bin_folder().join("initdb"));
         let initdb = [&program, "-D", &data].into_iter().chain(options);
         run(&as_postgres(&initdb.map(str::to_owned).collect::<Vec<_>>()));
         let archiving = format!(
@@ -161,8 +160,14 @@ impl PostgresPair {
         if output.status.success() { Ok(file) } else { Err(error()) }
     }
 
-    /// Restores a dump into a new database, which takes the name of the lost one then.
-    pub(crate) fn restore_dump(&self, dump: &Path, name: &str) {
+    /// Restores a dump into a new database, which takes the name of the lost one then. From then on, the clocks
+    /// are right.
+    pub(crate) fn restore_dump(&mut self, dump: &Path, name: &str) {
+        for process in &mut self.servers {
+            process.kill();
+            process.set_command(server(&process.folder().join("data"), None));
+        }
+        self.start(self.primary);
         self.psql("postgres", "CREATE DATABASE restored TEMPLATE template0");
         let url = self.url("restored");
         run(&["pg_restore", "--exit-on-error", "--dbname", &url, &path(dump)].map(str::to_owned));
@@ -249,6 +254,15 @@ fn bin_folder() -> PathBuf {
         path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()).unwrap_or_default()
     });
     newest.expect("PostgreSQL of Debian").join("bin")
+}
+
+/// The command of a server whose clock is perhaps ahead.
+fn server(data: &Path, ahead: Option<&str>) -> Vec<String> {
+    let variables = ahead.into_iter().flat_map(clock).map(|(name, value)| format!("{name}={value}"));
+    let program = path(&bin_folder().join("postgres"));
+    // Not in the environment of what changes the user: the library keeps a semaphore.
+    let words = ["env".to_owned()].into_iter().chain(variables).chain([program, "-D".to_owned(), path(data)]);
+    as_postgres(&words.collect::<Vec<_>>())
 }
 
 /// PostgreSQL refuses to run as root.

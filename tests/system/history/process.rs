@@ -29,6 +29,11 @@ impl Process {
         self
     }
 
+    /// The command of the next start.
+    pub(crate) fn set_command(&mut self, command: Vec<String>) {
+        self.command = command;
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -100,4 +105,32 @@ pub(crate) fn signal(namespace: &str, signal: &str) {
             .stderr(Stdio::null())
             .status();
     }
+}
+
+/// Variables with which the clock of a program is ahead by this, such as `+15s`, or behind.
+pub(crate) fn clock(offset: &str) -> [(&'static str, String); 3] {
+    [
+        ("LD_PRELOAD", faketime_library().to_str().expect("a readable path").to_owned()),
+        ("FAKETIME", offset.to_owned()),
+        ("DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ]
+}
+
+/// Deletes what that library has left of processes that were killed: a later one with the same number may be
+/// that of another user.
+pub(crate) fn delete_clocks() {
+    for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let number = name.strip_prefix("faketime_shm_").or_else(|| name.strip_prefix("sem.faketime_sem_"));
+        if number.is_some_and(|number| !Path::new("/proc").join(number).exists()) {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
+/// The library that fakes the clock. Not its wrapper, which leaves a semaphore behind when it is killed.
+fn faketime_library() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.find(|library| library.is_file()).expect("faketime is installed")
 }

@@ -17,7 +17,7 @@ use crate::bucket::Bucket;
 use crate::history::Options;
 use crate::plan::has_objects;
 use crate::postgres::PostgresPair;
-use crate::process::{Process, in_namespace};
+use crate::process::{Process, clock, delete_clocks, in_namespace};
 
 /// The replicas. The last one has no Redis.
 pub(crate) const REPLICAS: [&str; 3] = ["replica-1", "replica-2", "replica-3"];
@@ -27,6 +27,8 @@ pub(crate) const NODES: [&str; 2] = ["meilisearch-1", "meilisearch-2"];
 pub(crate) const FOLLOW: &str = "follow";
 /// Varnish in front of HAProxy, which `follow` purges.
 pub(crate) const EDGE: &str = "edge";
+/// The proxy through which `follow` sends its purges, each of which takes a while.
+pub(crate) const PURGES: &str = "purges";
 /// The proxy in front of the bucket, and its server.
 pub(crate) const OBJECTS: &str = "objects";
 pub(crate) const S3: &str = "s3";
@@ -44,6 +46,9 @@ const STANDBY_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 202);
 
 /// The network of all services, whose addresses the replicas trust to forward those of clients.
 const SUBNET: &str = "172.31.0.0/24";
+
+/// How far the clocks of the second writer and of the first servers of PostgreSQL are ahead.
+pub(crate) const AHEAD: &str = "+1h";
 
 /// Maximum time until a service listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -71,6 +76,7 @@ struct Folder(PathBuf);
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+        delete_clocks();
     }
 }
 
@@ -141,6 +147,7 @@ impl System {
             name if REDIS.contains(&name) => 6379,
             EDGE => 8080,
             "haproxy" => 8404,
+            PURGES => 8080,
             OBJECTS => Bucket::PORT,
             _ => return,
         };
@@ -290,6 +297,9 @@ impl System {
             command.env("MEILISEARCH_URL", self.node_urls());
         }
         command.envs(self.object_variables());
+        if writer == WRITERS[1] {
+            command.envs(clock(AHEAD));
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -345,7 +355,7 @@ fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
         .chain(&WRITERS)
         .chain(&POSTGRES)
         .chain(&REDIS)
-        .chain(&["haproxy", EDGE, FOLLOW, MIRROR, OBJECTS, S3]);
+        .chain(&["haproxy", EDGE, FOLLOW, PURGES, MIRROR, OBJECTS, S3]);
     let networks = |service: &&str| ((*service).to_owned(), vec!["all".to_owned()]);
     let subnets = [("all".to_owned(), Some(SUBNET.to_owned()))].into();
     let services = services.chain(search).map(networks).collect();

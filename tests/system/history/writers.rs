@@ -13,8 +13,9 @@ use crate::bucket::{Bucket, NAMED_OBJECTS};
 use crate::hash_filter;
 use crate::history::World;
 use crate::mirror::{self, Records};
-use crate::model::{Chart, Entry, Moment, Set, UNTOUCHED_SETS, Version};
+use crate::model::{Chart, Entry, LARGE_CHARTS, LARGE_SETS, Moment, Set, UNTOUCHED_SETS, Version};
 use crate::names::{self, source_id};
+use crate::operator::{FaultEvent, Scope};
 use crate::plan::{Change, Command, Disturbance};
 use crate::postgres::query;
 use crate::system::{WRITERS, database_url};
@@ -30,6 +31,8 @@ pub(crate) struct Writer {
     world: Arc<World>,
     index: usize,
     library: Library,
+    /// Has the large chartsets.
+    large: Library,
     folders: BTreeMap<Set, Version>,
     archives: BTreeMap<Set, Version>,
     /// The entries that it has erased.
@@ -67,7 +70,7 @@ pub(crate) struct Filter {
     pub(crate) start: Moment,
     pub(crate) end: Moment,
     /// The number of its charts, according to PostgreSQL.
-    pub(crate) count: usize,
+    pub(crate) count: u32,
     pub(crate) charts: Result<BTreeSet<Chart>, &'static str>,
 }
 
@@ -82,7 +85,8 @@ pub(crate) struct RemovedObjects {
 impl Writer {
     pub(crate) fn new(world: Arc<World>, index: usize) -> Self {
         let (folders, archives) = (BTreeMap::new(), BTreeMap::new());
-        Self { world, index, library: Library::new(), folders, archives, erased: BTreeSet::new() }
+        let [library, large] = [(); 2].map(|()| Library::new());
+        Self { world, index, library, large, folders, archives, erased: BTreeSet::new() }
     }
 
     pub(crate) fn run(&mut self, command: &Command, disturbance: Disturbance) {
@@ -92,6 +96,10 @@ impl Writer {
                     self.apply(change);
                 }
                 self.ingest(disturbance);
+            }
+            Command::IngestLarge(chart) => {
+                self.ingest_large();
+                self.mark(Entry::ChartRemoval(*chart), true, disturbance);
             }
             Command::RemoveChart(chart) => self.mark(Entry::ChartRemoval(*chart), true, disturbance),
             Command::RestoreChart(chart) => self.mark(Entry::ChartRemoval(*chart), false, disturbance),
@@ -150,10 +158,33 @@ impl Writer {
         if sets.is_empty() {
             return;
         }
-        let start = self.world.now();
         let writes = sets.into_iter().map(|set| {
             // A folder takes precedence over an archive.
-            let version = *self.folders.get(&set).or_else(|| self.archives.get(&set)).expect("it is in one");
+            (set, *self.folders.get(&set).or_else(|| self.archives.get(&set)).expect("it is in one"))
+        });
+        self.ingest_versions(&self.library, writes.collect(), disturbance);
+    }
+
+    /// Ingests a new version of each large chartset.
+    pub(crate) fn ingest_large(&self) {
+        let write = |(set, chart): (Set, Chart)| {
+            let version = self.world.model().add_version(vec![chart]);
+            for (number, spec) in names::specs(set, version, chart).enumerate() {
+                self.large.osu(&format!("alpha/{} set/{number}.osu", source_id(set)), spec);
+            }
+            (set, version)
+        };
+        let versions = LARGE_SETS.zip(LARGE_CHARTS).map(write).collect();
+        let start = self.world.now();
+        self.ingest_versions(&self.large, versions, Disturbance::None);
+        let end = Some(self.world.now());
+        let event = FaultEvent { name: "a large ingest".to_owned(), scope: Scope::ManyChanges, start, end };
+        self.world.log().faults.push(event);
+    }
+
+    fn ingest_versions(&self, library: &Library, versions: Vec<(Set, Version)>, disturbance: Disturbance) {
+        let start = self.world.now();
+        let writes = versions.into_iter().map(|(set, version)| {
             self.world.model().begin_set(set, version, start);
             let (id, title) = (self.world.names.id(set), names::title(set, version));
             (
@@ -161,7 +192,7 @@ impl Writer {
                 format!("EXISTS (SELECT FROM chartsets WHERE id = '{id}' AND title = '{title}')"),
             )
         });
-        self.write(&writes.collect::<Vec<_>>(), &["ingest", &self.library.argument()], disturbance);
+        self.write(&writes.collect::<Vec<_>>(), &["ingest", &library.argument()], disturbance);
     }
 
     /// Removes or restores an entry, which need not be in the index.

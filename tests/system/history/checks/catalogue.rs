@@ -9,7 +9,7 @@ use crate::clients::{Request, Target, Walk};
 use crate::history::History;
 use crate::lists;
 use crate::mirror::MirrorState;
-use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS};
+use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS, count};
 use crate::operator::Scope;
 use crate::writers::{Export, Filter};
 
@@ -153,7 +153,8 @@ pub(super) fn wrong_exports(history: &History) -> Vec<(Moment, String)> {
             let may_be =
                 |known| (0..CHARTS).filter(move |chart| history.states.may_be_known(state, *chart, known));
             let unknown: BTreeSet<Chart> = may_be(false).collect();
-            (CHARTS as usize - unknown.len()..=may_be(true).count()).contains(&filter.count)
+            let least: u32 = (0..CHARTS).filter(|chart| !unknown.contains(chart)).map(count).sum();
+            (least..=may_be(true).map(count).sum()).contains(&filter.count)
                 && (0..CHARTS).all(|chart| unknown.contains(&chart) || charts.contains(&chart))
         })
     };

@@ -13,7 +13,9 @@ use crate::model::Moment;
 use crate::operator::{FaultEvent, Scope};
 
 /// All three purges of a change are done within this time.
-const PURGED_WITHIN: Duration = Duration::from_secs(8);
+const PURGED_WITHIN: Duration = Duration::from_secs(9);
+/// The same while there are many changes, apart from removals: 1,000 charts are 17 purges.
+const PURGED_AFTER_MANY_WITHIN: Duration = Duration::from_secs(30);
 /// Purges are repeated within this time after a failure: the timeout of a request, and a pause.
 const REPEATED_WITHIN: Duration = Duration::from_secs(13);
 /// A response from a replica that cannot show it to be current is fresh for a minute.
@@ -23,14 +25,24 @@ const STALE_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The moment of whose changes all purges are done that affect the response; zero if nothing purges it.
 pub(super) fn purged_until(history: &History, exchange: &Exchange) -> Moment {
-    if is_purged_by_its_tag(exchange) { purges_done(history, exchange, PURGED_WITHIN) } else { Moment::ZERO }
+    if !is_purged_by_its_tag(exchange) {
+        return Moment::ZERO;
+    }
+    let from = exchange.start.saturating_sub(PURGED_AFTER_MANY_WITHIN);
+    let are_many = |fault: &FaultEvent| {
+        fault.scope == Scope::ManyChanges && overlaps(fault, from, exchange.end, Duration::ZERO)
+    };
+    let within =
+        if history.log.faults.iter().any(are_many) { PURGED_AFTER_MANY_WITHIN } else { PURGED_WITHIN };
+    purges_done(history, exchange, within)
 }
 
 /// The same of the removals that affect the response: they purge all that may show it.
 pub(super) fn removals_purged_until(history: &History, exchange: &Exchange) -> Moment {
     // Replicas whose standby fails may serve what a first purge should have ended.
     let from = exchange.start.saturating_sub(PURGED_WITHIN);
-    let is_disturbed = history.log.faults.iter().any(|fault| overlaps(fault, from, exchange.end, MAX_AGE));
+    let mut faults = history.log.faults.iter().filter(|fault| fault.scope != Scope::ManyChanges);
+    let is_disturbed = faults.any(|fault| overlaps(fault, from, exchange.end, MAX_AGE));
     purges_done(history, exchange, if is_disturbed { PURGED_WITHIN } else { MAX_AGE })
 }
 

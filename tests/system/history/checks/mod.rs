@@ -111,7 +111,8 @@ impl History {
     /// The faults that affect what happens between two moments, apart from responses with files.
     fn faults(&self, from: Moment, to: Moment) -> impl Iterator<Item = &FaultEvent> {
         self.log.faults.iter().filter(move |fault| {
-            !matches!(fault.scope, Scope::Nothing | Scope::Objects(_)) && fault.overlaps(from, to)
+            !matches!(fault.scope, Scope::Nothing | Scope::ManyChanges | Scope::Objects(_))
+                && fault.overlaps(from, to)
         })
     }
 

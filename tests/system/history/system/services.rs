@@ -1,15 +1,16 @@
 //! The services: their programs and settings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chart_index_system_tests::{PrivateS3, haproxy_program, varnish};
 use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
 use super::{
-    EDGE, FOLLOW, MIRROR, MIRROR_DATABASE, NODES, OBJECTS, REDIS, REDIS_ADDRESS, REPLICAS, S3, SUBNET,
-    System, database_url, standby_url,
+    EDGE, FOLLOW, MIRROR, MIRROR_DATABASE, NODES, OBJECTS, PURGES, REDIS, REDIS_ADDRESS, REPLICAS, S3,
+    SUBNET, System, database_url, standby_url,
 };
 use crate::bucket::Bucket;
+use crate::process::clock;
 
 /// Which servers of `compose/haproxy/haproxy.cfg` are which replica.
 const SERVERS: [(&str, &str); 6] = [
@@ -20,6 +21,9 @@ const SERVERS: [(&str, &str); 6] = [
     ("pages-1", "replica-3"),
     ("pages-2", "replica-1"),
 ];
+
+/// How long the API of a CDN takes for a purge: so long that those of a large ingest would delay a removal.
+const PURGE_TIME: &str = "1s";
 
 /// How many seconds the clock of a replica is ahead. The difference between any two is 30 s.
 const CLOCKS: [(&str, &str); 2] = [("replica-2", "+15s"), ("replica-3", "-15s")];
@@ -37,13 +41,13 @@ impl System {
             let mut variables = vec![
                 ("EXPORTS_DIR", path(&self.exports())),
                 ("RATE_LIMIT_BULK", "1000000".to_owned()),
+                // The mirror needs those of the large chartsets.
+                ("RATE_LIMIT_ROX", "1000000".to_owned()),
                 ("CDN_MAX_AGE_SECONDS", "2592000".to_owned()),
                 ("LOG_FORMAT", "json".to_owned()),
             ];
             if let Some((_, offset)) = CLOCKS.iter().find(|(replica, _)| *replica == name) {
-                variables.push(("LD_PRELOAD", path(&faketime_library())));
-                variables.push(("FAKETIME", (*offset).to_owned()));
-                variables.push(("DONT_FAKE_MONOTONIC", "1".to_owned()));
+                variables.extend(clock(offset));
             }
             variables.extend(nodes.clone());
             if name != REPLICAS[2] {
@@ -62,7 +66,7 @@ impl System {
         }
         let variables = [
             ("DATABASE_URL", database_url("chart_index")),
-            ("PURGE_URL", format!("http://{}:8080/purge", self.address(EDGE))),
+            ("PURGE_URL", format!("http://{}:8080/purge", self.address(PURGES))),
         ];
         let variables: Vec<_> = variables.into_iter().chain(nodes).collect();
         self.add(FOLLOW, vec![self.program("chart-indexer"), "follow".to_owned()], &variables);
@@ -80,6 +84,7 @@ impl System {
         let front_proxies = [("FRONT_PROXIES", self.address(EDGE))];
         self.add("haproxy", words(&[haproxy_program(), "-db", "-f", &path(&file)]), &front_proxies);
         self.add_edge();
+        self.add_purges();
         if self.bucket.is_some() {
             self.add_objects();
         }
@@ -108,10 +113,22 @@ impl System {
     fn add_edge(&mut self) {
         let folder = self.folder.0.join(EDGE);
         std::fs::create_dir(&folder).expect("a folder");
-        let purger = format!("\"{}\"", self.address(FOLLOW));
+        let purger = format!("\"{}\"", self.address(PURGES));
         let configuration = varnish::configuration(&self.address("haproxy"), 8080, &purger);
         let command = varnish::command(&configuration, self.socket_address(EDGE, 8080), &folder);
         self.add(EDGE, command, &[]);
+    }
+
+    fn add_purges(&mut self) {
+        let (edge, file) = (self.address(EDGE), self.folder.0.join("purges.cfg"));
+        let configuration = format!(
+            "defaults\n mode http\n timeout connect 5s\n timeout client 1m\n timeout server 1m\n\
+             frontend purges\n bind :8080\n tcp-request inspect-delay {PURGE_TIME}\n\
+             tcp-request content accept if WAIT_END\n default_backend edge\n\
+             backend edge\n server edge {edge}:8080\n"
+        );
+        std::fs::write(&file, configuration).expect("a file");
+        self.add(PURGES, words(&[haproxy_program(), "-db", "-f", &path(&file)]), &[]);
     }
 
     fn add_redis(&mut self) {
@@ -178,11 +195,4 @@ fn words(words: &[&str]) -> Vec<String> {
 
 fn path(path: &Path) -> String {
     path.to_str().expect("a readable path").to_owned()
-}
-
-/// The library that fakes the clock. Not its wrapper, which leaves a semaphore behind when it is killed.
-fn faketime_library() -> PathBuf {
-    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
-    libraries.find(|library| library.is_file()).expect("faketime is installed")
 }

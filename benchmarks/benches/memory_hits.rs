@@ -83,7 +83,7 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Arc<Cache>) {
 async fn read(cache: &Arc<Cache>, reads: u64) -> Duration {
     let (key, start) = (key(0), Instant::now());
     for _ in 0..reads {
-        black_box(cache.get_or_fill(key, unexpected_fill).await.unwrap());
+        black_box(cache.get(key, unexpected_fill).await.unwrap());
     }
     start.elapsed()
 }
@@ -102,7 +102,7 @@ async fn filled(changes: &Arc<RecentChanges>) -> Arc<Cache> {
     };
     let cache = Cache::new(config, CacheConnections::disabled());
     for number in 0..2 * KEYS {
-        cache.get_or_fill(key(number), move || async move { Ok(response(number)) }).await.unwrap();
+        cache.get(key(number), move || async move { Ok(response(number)) }).await.unwrap();
     }
     cache
 }

@@ -95,8 +95,7 @@ impl Default for CacheConfig {
 /// them.
 #[derive(Debug, Clone)]
 pub struct CacheConnections {
-    /// For single reads, except of ROX files and previews. Share it with the rate limiter, so that a rate limit
-    /// check and a read are sent in one pipeline.
+    /// For single reads, except of ROX files and previews.
     pub main: RedisConnection,
     /// For single reads of ROX files and previews, so that small responses do not wait behind them.
     pub rox: RedisConnection,

@@ -1,10 +1,9 @@
 //! Concurrency limits of fills, and of the requests that wait for them.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_permits::{Announced, PermitQueue, QueueLimits};
+use chart_index_permits::{PermitQueue, QueueLimits};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{CacheConfig, Kind};
@@ -28,9 +27,9 @@ const MAX_QUEUED_BATCHES: usize = 16;
 /// which reads as much as hundreds of single fills.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
-    reads: Arc<PermitQueue>,
-    lists: Arc<PermitQueue>,
-    postgres_searches: Arc<PermitQueue>,
+    reads: PermitQueue,
+    lists: PermitQueue,
+    postgres_searches: PermitQueue,
     batches: PermitQueue,
     waiting_requests: Semaphore,
     waiting_lists: Semaphore,
@@ -44,7 +43,7 @@ impl FillLimits {
         // Of the requests that may wait, some wait for the fills in flight.
         let shared = |permits: NonZeroUsize, max_waiting: NonZeroUsize, max_wait, max_burst| {
             let max_queued = max_waiting.get().saturating_sub(permits.get());
-            Arc::new(queue(permits, max_queued, max_wait, max_burst))
+            queue(permits, max_queued, max_wait, max_burst)
         };
         let (max_wait, max_lists) = (config.fill_permit_timeout, config.max_waiting_lists);
         let max_queued_batches = MAX_QUEUED_BATCHES * config.max_batch_fills.get();
@@ -63,17 +62,14 @@ impl FillLimits {
         }
     }
 
-    /// Waits for a permit for a fill; `None` if too many fills wait and this one was not announced, or after
-    /// the maximum time in the queue.
-    pub(crate) async fn acquire_fill(
-        &self,
-        kind: Kind,
-        announced: Option<Announced>,
-    ) -> Option<SemaphorePermit<'_>> {
-        match announced {
-            Some(announced) => self.queue(kind).acquire_announced(announced).await,
-            None => self.queue(kind).acquire().await,
-        }
+    /// Waits for a permit for a fill; `None` if too many fills wait, or after the maximum time in the queue.
+    pub(crate) async fn acquire_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
+        self.queue(kind).acquire().await
+    }
+
+    /// Whether too many fills wait for a permit.
+    pub(crate) fn rejects_fills(&self, kind: Kind) -> bool {
+        self.queue(kind).is_rejecting()
     }
 
     /// Acquires a permit for a fill if one is free.
@@ -86,11 +82,6 @@ impl FillLimits {
         self.batches.acquire().await
     }
 
-    /// Reserves a place in the queue for a fill that looks in Redis first; `None` if too many fills wait.
-    pub(crate) fn announce_fill(&self, kind: Kind) -> Option<Announced> {
-        self.queue(kind).announce()
-    }
-
     /// Acquires a permit for a request to wait for a fill; `None` if too many requests do.
     pub(crate) fn try_acquire_waiter(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
         let waiting = if kind.depends_on_catalogue() { &self.waiting_lists } else { &self.waiting_requests };
@@ -99,10 +90,10 @@ impl FillLimits {
 
     /// The number of fills in flight in each queue: reads, lists and pages, searches of PostgreSQL.
     pub(crate) fn in_flight(&self) -> [usize; 3] {
-        [&self.reads, &self.lists, &self.postgres_searches].map(|queue| queue.in_flight())
+        [&self.reads, &self.lists, &self.postgres_searches].map(PermitQueue::in_flight)
     }
 
-    const fn queue(&self, kind: Kind) -> &Arc<PermitQueue> {
+    const fn queue(&self, kind: Kind) -> &PermitQueue {
         match kind {
             Kind::List | Kind::Page => &self.lists,
             Kind::PostgresList | Kind::PostgresPage => &self.postgres_searches,

@@ -3,7 +3,7 @@
 //!
 //! - [`Cache`] is a read-through cache. It looks in memory, then in Redis, and then runs the *fill* that the
 //!   caller provides, which reads the store. Fills are single-flight: concurrent requests for one key share one
-//!   fill. [`Cache::get_or_fill_if_admitted`] combines this with the rate limit in one round trip to Redis.
+//!   fill.
 //! - [`CacheKey`] names a response, [`CachedResponse`] is its value.
 //! - [`RecentChanges`] has the last known position of the catalogue, and what has changed up to it.
 //!

@@ -36,12 +36,12 @@ impl RedisTier {
         self.connections.main.state() == ConnectionState::Unavailable
     }
 
+    /// Reads a record. Any reply but an intact one is a miss.
     pub(crate) async fn get(&self, key: &CacheKey) -> Option<Record> {
-        self.get_over(self.connection(key.kind()), key).await
-    }
-
-    /// Reads a record over this connection. Any reply but an intact record is a miss.
-    pub(crate) async fn get_over(&self, connection: &RedisConnection, key: &CacheKey) -> Option<Record> {
+        let connection = self.connection(key.kind());
+        if !connection.is_configured() {
+            return None;
+        }
         let redis_key = key.redis_key(&self.key_prefix);
         let mut command = cmd("GET");
         command.arg(&redis_key);

@@ -62,7 +62,7 @@ impl Replica {
             shuttle::future::yield_now().await;
             Ok(response)
         };
-        block_on(self.cache.get_or_fill(CacheKey::lookup(CHANGED), fill)).unwrap()
+        block_on(self.cache.get(CacheKey::lookup(CHANGED), fill)).unwrap()
     }
 }
 

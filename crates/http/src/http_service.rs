@@ -23,8 +23,7 @@ use tower::{BoxError, Service};
 use tracing::Instrument;
 
 use crate::connection_timer::ConnectionTimer;
-use crate::rate_limit::{PeerAddress, RateLimiting};
-use crate::request_context::RequestContext;
+use crate::rate_limit::PeerAddress;
 use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::{RequestTelemetry, Waited};
 use crate::routes::{MatchedRoute, RouteTable};
@@ -72,27 +71,32 @@ struct PrivateListener {
 
 impl HttpService {
     /// The public API. Around its routes are, from the outermost: request id, span, metrics and log; headers of
-    /// all responses; CORS; conversion of panics to errors; request limits; rate limits. A request with a body
-    /// has its rate limit before its body, and its request limits after it. Requests without a route count
-    /// against the group `other`.
+    /// all responses; CORS; conversion of panics to errors; request limits; rate limits. Requests without a
+    /// route count against the group `other`.
     ///
     /// The sampler decides which requests have a span. A trusted proxy that sends `traceparent` decides
     /// instead, unless the sampler is off.
     #[must_use]
-    pub fn public(routes: Routes, config: &RequestLimitConfig, sampler: Sampler) -> Self {
-        Self::metered(routes, config, sampler, &meter())
+    pub fn public(
+        routes: Routes,
+        rate_limiter: HttpRateLimiter,
+        config: &RequestLimitConfig,
+        sampler: Sampler,
+    ) -> Self {
+        Self::metered(routes, rate_limiter, config, sampler, &meter())
     }
 
     /// [`HttpService::public`], with its metrics in this meter.
     pub(crate) fn metered(
         routes: Routes,
+        rate_limiter: HttpRateLimiter,
         config: &RequestLimitConfig,
         sampler: Sampler,
         meter: &Meter,
     ) -> Self {
-        let (telemetry, limits) =
-            (RequestTelemetry::public(&routes, sampler, meter), RequestLimits::new(config, meter));
-        let (rate_limiter, error_pages, has_tags, routes) = routes.into_parts();
+        let telemetry = RequestTelemetry::public(&routes, &rate_limiter, sampler, meter);
+        let limits = RequestLimits::new(config, meter);
+        let (error_pages, has_tags, routes) = routes.into_parts();
         let routes = RouteTable::new(routes);
         let shared = PublicListener { routes, limits, telemetry, error_pages, has_tags };
         Self::new(Listener::Public { shared: Arc::new(shared), rate_limiter })
@@ -201,11 +205,11 @@ impl HttpService {
         }
     }
 
-    /// Calls the handler, on the public listener within the limits on requests in flight and on time.
+    /// Calls the handler, on the public listener within the limits.
     async fn call(
         &self,
-        mut request: Request,
-        mut route: Result<MatchedRoute, ApiError>,
+        request: Request,
+        route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
         match &self.listener {
             Listener::Private(shared) => {
@@ -214,88 +218,55 @@ impl HttpService {
                 Ok(response)
             }
             Listener::Public { shared, rate_limiter } => {
-                let group = route.as_ref().map_or(Group::Other, |route| route.group);
-                let mut waited = None;
-                if let Ok(route) = &mut route
-                    && (route.has_body || route.may_wait)
-                {
-                    // Boxed, so that the future of other requests is no larger.
-                    let prepared = Box::pin(self.prepare(shared, rate_limiter, request, route));
-                    (request, waited) = prepared.await?;
-                }
-                let _permits = shared.limits.try_acquire(group)?;
-                let response =
-                    pin!(self.call_within_rate_limit(&shared.routes, rate_limiter, request, route));
-                let mut response = tokio::select! {
-                    biased;
-                    response = response => response?,
-                    () = self.timer.after(shared.limits.deadline) => return Err(ApiError::DeadlineExceeded),
-                };
-                if let Some(waited) = waited {
-                    response.extensions_mut().insert(waited);
-                }
-                Ok(response)
+                // Large, since handlers are.
+                pin!(self.call_public(shared, rate_limiter, request, route)).await
             }
         }
     }
 
-    /// Receives the body of a request, or lets it wait, before it counts as in flight: clients decide how long
-    /// that takes. The rate limit is decided first, so that a body that never arrives counts. Returns the
-    /// request and how long it has waited.
-    async fn prepare(
+    /// Counts a request and calls its handler. A request that is rejected because too many are in flight does
+    /// not count.
+    async fn call_public(
         &self,
         shared: &PublicListener,
-        rate_limiter: &HttpRateLimiter,
-        request: Request,
-        route: &mut MatchedRoute,
-    ) -> Result<(Request, Option<Waited>), ApiError> {
-        let wait = shared.routes.wait(*route, &request);
-        if !route.has_body && wait.is_none() {
-            return Ok((request, None));
-        }
-        // While the group is at its limit, requests are rejected at once and do not count.
-        drop(shared.limits.try_acquire(route.group)?);
-        let _permit = if route.has_body { Some(shared.limits.try_acquire_body()?) } else { None };
-        let address = rate_limiter.client_address(&request, self.peer);
-        if let Err(error) = request_limits::validate(&request) {
-            return Err(rate_limiter.count_invalid(address, error).await);
-        }
-        rate_limiter.admit(route.group, address).await?;
-        route.rate_limiting = RateLimiting::Done;
-        if let Some(wait) = wait {
-            let start = Instant::now();
-            wait.await;
-            return Ok((request, Some(Waited(start.elapsed()))));
-        }
-        Ok((json_request::receive(request, &self.timer).await?, None))
-    }
-
-    /// Calls the handler, after the request was counted if the handler does not do that.
-    async fn call_within_rate_limit(
-        &self,
-        routes: &RouteTable,
         rate_limiter: &HttpRateLimiter,
         mut request: Request,
         route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
+        let has_body = route.as_ref().is_ok_and(|route| route.has_body);
+        let group = route.as_ref().map_or(Group::Other, |route| route.group);
+        let body_permit = has_body.then(|| shared.limits.try_acquire_body()).transpose()?;
+        let mut permits = shared.limits.try_acquire(group)?;
         let address = rate_limiter.client_address(&request, self.peer);
-        if let Err(error) = request_limits::validate(&request) {
-            return Err(rate_limiter.count_invalid(address, error).await);
+        let route = request_limits::validate(&request).and(route);
+        let route = rate_limiter.count(address, route).await?;
+        let mut waited = None;
+        // While a client sends a body or waits, which takes as long as it decides, it is not in flight.
+        if let Some(wait) = shared.routes.wait(route, &request) {
+            drop(permits);
+            let start = Instant::now();
+            wait.await;
+            waited = Some(Waited(start.elapsed()));
+            permits = shared.limits.try_acquire(group)?;
+        } else if has_body {
+            drop(permits);
+            // Boxed, so that the future of other requests is no larger.
+            request = Box::pin(json_request::receive(request, &self.timer)).await?;
+            permits = shared.limits.try_acquire(group)?;
         }
-        let route = match route {
-            Ok(route) => route,
-            Err(error) => return Err(rate_limiter.count_invalid(address, error).await),
+        drop(body_permit);
+        request.extensions_mut().insert(route);
+        let response = pin!(shared.routes.call(route, request));
+        let mut response = tokio::select! {
+            biased;
+            response = response => response,
+            () = self.timer.after(shared.limits.deadline) => return Err(ApiError::DeadlineExceeded),
         };
-        let check = match route.rate_limiting {
-            RateLimiting::InHandler => Some(rate_limiter.check(route.group, address)?),
-            RateLimiting::BeforeHandler => {
-                rate_limiter.admit(route.group, address).await?;
-                None
-            }
-            RateLimiting::Done | RateLimiting::Never => None,
-        };
-        request.extensions_mut().insert(RequestContext { route, check });
-        Ok(routes.call(route, request).await)
+        drop(permits);
+        if let Some(waited) = waited {
+            response.extensions_mut().insert(waited);
+        }
+        Ok(response)
     }
 }
 

@@ -7,7 +7,7 @@
 //! - [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
 //! - [`ErrorPages`]: error responses as HTML.
 //! - [`CachePolicy`]: the `Cache-Control` header, by name. [`CdnHeaders`]: those for a CDN.
-//! - [`HttpRateLimiter`], [`RateLimited`], [`RateLimitCheck`]: rate limits per group of routes.
+//! - [`HttpRateLimiter`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
 //! - [`HttpService`]: the routes of a listener with what all requests have in common.
@@ -40,7 +40,6 @@ mod peer_connections;
 mod rate_limit;
 #[cfg(test)]
 mod recorded_metrics;
-mod request_context;
 mod request_id;
 mod request_limits;
 mod request_log;
@@ -64,8 +63,7 @@ pub use http_service::HttpService;
 pub use include::Include;
 pub use json_request::JsonRequest;
 pub use path_params::{ChartsetIdParam, HashParam, PathParam};
-pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
-pub use request_context::RateLimited;
+pub use rate_limit::HttpRateLimiter;
 pub use response_cache::ResponseCache;
 pub use routes::{LongPolling, Routes};
 pub use server::Server;

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use chart_index_domain::{ChartsetId, MalformedNoteHash, NoteHash};
 use percent_encoding::percent_decode_str;
 
-use crate::request_context::RequestContext;
+use crate::routes::MatchedRoute;
 use crate::{ApiError, Resource};
 
 /// Extracts the path parameter as a note hash. A malformed note hash is 400.
@@ -48,7 +48,7 @@ impl<S: Sync> FromRequestParts<S> for PathParam {
 
 /// The path parameter, percent-decoded and parsed; `None` if it is malformed or not UTF-8.
 fn parameter<T: FromStr>(parts: &Parts) -> Option<T> {
-    let parameter = RequestContext::path_parameter(parts)?;
+    let parameter = parts.extensions.get::<MatchedRoute>()?.parameter(parts.uri.path())?;
     if !parameter.contains('%') {
         return parameter.parse().ok();
     }
@@ -73,7 +73,8 @@ mod tests {
 
     async fn status(path: &str) -> u16 {
         let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-        let routes = Routes::new(&HttpRateLimiter::new(limiter, TrustedProxies::default()))
+        let limiter = HttpRateLimiter::new(limiter, TrustedProxies::default());
+        let routes = Routes::new()
             .route(Group::Lookup, "/charts/{hash}", get(async |_: HashParam| "chart"))
             .route(Group::Lookup, "/charts/{hash}/rox", get(async |_: HashParam| "file"))
             .route(Group::Detail, "/chartsets/{id}", get(async |_: ChartsetIdParam| "chartset"));
@@ -81,7 +82,7 @@ mod tests {
             request_deadline: Duration::from_secs(5),
             max_requests_in_flight: NonZeroU32::MIN,
         };
-        let service = HttpService::public(routes, &config, Sampler::OFF);
+        let service = HttpService::public(routes, limiter, &config, Sampler::OFF);
         let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
         service.oneshot(request).await.unwrap().status().as_u16()
     }

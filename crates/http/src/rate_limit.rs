@@ -4,26 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, TrustedProxies};
+use chart_index_ratelimit::{ClientAddress, Group, Limiter, TrustedProxies};
 
 use crate::ApiError;
+use crate::routes::MatchedRoute;
 
 /// The address of the peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
-
-/// When the requests of a route are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RateLimiting {
-    /// Before the handler is called, and before a body is received.
-    BeforeHandler,
-    /// By the handler, which extracts the [`RateLimitCheck`].
-    InHandler,
-    /// They have been counted.
-    Done,
-    /// They have no rate limit.
-    Never,
-}
 
 /// The rate limiter, and the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone)]
@@ -44,7 +32,7 @@ impl HttpRateLimiter {
         Self { limiter, trusted_proxies: Arc::clone(&self.trusted_proxies) }
     }
 
-    /// The limiter, whose connection to Redis the cache shares.
+    /// The limiter.
     #[must_use]
     pub const fn limiter(&self) -> &Limiter {
         &self.limiter
@@ -59,61 +47,24 @@ impl HttpRateLimiter {
         self.trusted_proxies.client_address(peer, request.headers().get_all("x-forwarded-for"))
     }
 
-    /// Counts a request.
+    /// Counts a request against the group of its route, and an invalid one against the group `other`.
     ///
     /// # Errors
     ///
-    /// [`ApiError::RateLimited`].
-    pub(crate) async fn admit(&self, group: Group, address: ClientAddress) -> Result<(), ApiError> {
-        self.check(group, address)?.admit().await
-    }
-
-    /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one,
-    /// or [`ApiError::RateLimited`].
-    pub(crate) async fn count_invalid(&self, address: ClientAddress, error: ApiError) -> ApiError {
-        self.admit(Group::Other, address).await.err().unwrap_or(error)
-    }
-
-    /// The check of a request.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::RateLimited`], if Redis would certainly refuse the request.
-    pub(crate) fn check(&self, group: Group, address: ClientAddress) -> Result<RateLimitCheck, ApiError> {
-        let check = self.limiter.prepare(group, address);
-        let check = check.map_err(|refusal| ApiError::RateLimited(group, refusal))?;
-        Ok(RateLimitCheck { limiter: self.limiter.clone(), check })
-    }
-}
-
-/// The rate limit check of a request, which the handler of a
-/// [`cached_route`](crate::Routes::cached_route) must run: by its first read of the
-/// [`ResponseCache`](crate::ResponseCache), in the same Redis round trip, or by [`admit`](Self::admit).
-#[derive(Debug, Clone)]
-#[must_use = "the request does not count until it is admitted"]
-pub struct RateLimitCheck {
-    limiter: Limiter,
-    check: PreparedCheck,
-}
-
-impl RateLimitCheck {
-    /// Counts the request.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::RateLimited`].
-    pub async fn admit(self) -> Result<(), ApiError> {
-        self.decide().await
-    }
-
-    pub(crate) async fn decide(&self) -> Result<(), ApiError> {
-        let group = self.check.group();
-        self.limiter.decide(self.check).await.map_err(|refusal| ApiError::RateLimited(group, refusal))
-    }
-
-    /// The limiter that it is of.
-    pub(crate) const fn limiter(&self) -> &Limiter {
-        &self.limiter
+    /// [`ApiError::RateLimited`], and the error of an invalid request.
+    pub(crate) async fn count(
+        &self,
+        address: ClientAddress,
+        route: Result<MatchedRoute, ApiError>,
+    ) -> Result<MatchedRoute, ApiError> {
+        if route.as_ref().is_ok_and(|route| !route.is_limited) {
+            return route;
+        }
+        let group = route.as_ref().map_or(Group::Other, |route| route.group);
+        match self.limiter.check(group, address).await {
+            Ok(()) => route,
+            Err(refusal) => Err(ApiError::RateLimited(group, refusal)),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::request_log::{HandledRequest, RequestLog};
 use crate::request_metrics::RequestMetrics;
 use crate::request_span::{RequestSampler, record_response};
 use crate::routes::MatchedRoute;
-use crate::{ApiError, Routes, request_id};
+use crate::{ApiError, HttpRateLimiter, Routes, request_id};
 
 /// Observes the requests of a listener.
 #[derive(Debug)]
@@ -35,9 +35,14 @@ struct PublicTelemetry {
 
 impl RequestTelemetry {
     /// For the public listener with these routes.
-    pub(crate) fn public(routes: &Routes, sampler: Sampler, meter: &Meter) -> Self {
+    pub(crate) fn public(
+        routes: &Routes,
+        rate_limiter: &HttpRateLimiter,
+        sampler: Sampler,
+        meter: &Meter,
+    ) -> Self {
         let public = PublicTelemetry {
-            sampler: RequestSampler::new(sampler, routes.rate_limiter().clone()),
+            sampler: RequestSampler::new(sampler, rate_limiter.clone()),
             metrics: RequestMetrics::new(meter, routes.all()),
         };
         Self { log: RequestLog::new(Duration::from_secs(1)), public: Some(public) }

@@ -1,4 +1,4 @@
-//! Reads responses through the rate limit and the cache.
+//! Reads responses through the cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,25 +7,20 @@ use chart_index_cache::{Cache, CacheKey, CachedResponse, FillError, Filled, Memo
 use chart_index_domain::ReadError;
 
 use crate::text_body::compressed;
-use crate::{
-    ApiError, CdnConfig, CdnHeaders, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders, TextBody,
-};
+use crate::{ApiError, CdnConfig, CdnHeaders, Overload, RequestHeaders, TextBody};
 
-/// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through
-/// it.
+/// The cache of responses. All handlers read through it.
 #[derive(Debug, Clone)]
 pub struct ResponseCache {
-    rate_limiter: HttpRateLimiter,
     cache: Arc<Cache>,
     cdn: CdnConfig,
 }
 
 impl ResponseCache {
-    /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check
-    /// and a read share one round trip.
+    /// Without headers for a CDN.
     #[must_use]
-    pub const fn new(rate_limiter: HttpRateLimiter, cache: Arc<Cache>) -> Self {
-        Self { rate_limiter, cache, cdn: CdnConfig { cdn_max_age_seconds: None } }
+    pub const fn new(cache: Arc<Cache>) -> Self {
+        Self { cache, cdn: CdnConfig { cdn_max_age_seconds: None } }
     }
 
     /// Adds headers for a CDN to responses.
@@ -45,32 +40,19 @@ impl ResponseCache {
         key.entity_text().map(headers).unwrap_or_default()
     }
 
-    /// The rate limiter, for [`Routes::new`](crate::Routes::new).
-    #[must_use]
-    pub const fn rate_limiter(&self) -> &HttpRateLimiter {
-        &self.rate_limiter
-    }
-
-    /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The
-    /// limit and the response take one Redis round trip, see [`Cache::get_or_fill_if_admitted`].
+    /// Reads a response from memory, from Redis or by the fill, see [`Cache::get`].
     ///
     /// # Errors
     ///
-    /// [`ApiError::RateLimited`]. If there is no stale response to serve: the error of the fill,
-    /// [`ApiError::Unavailable`] if the fill timed out, [`ApiError::Overloaded`] if too many are in flight.
-    pub async fn read<F, Fut, R>(
-        &self,
-        check: RateLimitCheck,
-        key: CacheKey,
-        fill: F,
-    ) -> Result<CachedResponse, ApiError>
+    /// If there is no stale response to serve: the error of the fill, [`ApiError::Unavailable`] if the fill
+    /// timed out, [`ApiError::Overloaded`] if too many are in flight.
+    pub async fn read<F, Fut, R>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let connection = check.limiter().connection();
-        self.cache.get_or_fill_if_admitted(key, connection, check.decide(), fill).await
+        Ok(self.cache.get(key, fill).await?)
     }
 
     /// Reads a text body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first
@@ -81,7 +63,6 @@ impl ResponseCache {
     /// As for [`ResponseCache::read`].
     pub async fn read_text<F, Fut, R>(
         &self,
-        check: RateLimitCheck,
         key: CacheKey,
         request: &RequestHeaders,
         fill: F,
@@ -91,40 +72,20 @@ impl ResponseCache {
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        Ok(self.text(&key, request, self.read(check, key, fill).await?))
+        Ok(self.text(&key, request, self.read(key, fill).await?))
     }
 
-    /// Reads a text body as [`ResponseCache::read_text`] does, for a request that was admitted.
+    /// Reads the responses of many keys of one kind, see [`Cache::get_many`].
     ///
     /// # Errors
     ///
-    /// As for [`ResponseCache::read`], without [`ApiError::RateLimited`].
-    pub async fn read_admitted_text<F, Fut, R>(
-        &self,
-        key: CacheKey,
-        request: &RequestHeaders,
-        fill: F,
-    ) -> Result<Option<TextBody>, ApiError>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
-        R: Into<Filled> + 'static,
-    {
-        Ok(self.text(&key, request, Box::pin(self.cache.get_or_fill(key, fill)).await?))
-    }
-
-    /// Reads the responses of many keys of one kind, see [`Cache::get_or_fill_many`], for a request that was
-    /// admitted.
-    ///
-    /// # Errors
-    ///
-    /// As for [`ResponseCache::read_admitted_text`], if one of the responses cannot be read.
+    /// As for [`ResponseCache::read`], if one of the responses cannot be read.
     pub async fn read_many<F, Fut>(&self, keys: &[CacheKey], fill: F) -> Result<Vec<CachedResponse>, ApiError>
     where
         F: FnOnce(Vec<usize>) -> Fut,
         Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
     {
-        Ok(self.cache.get_or_fill_many(keys, fill).await?)
+        Ok(self.cache.get_many(keys, fill).await?)
     }
 
     /// The time since a response in memory was read, if it is served because the store does not respond, see

@@ -12,14 +12,12 @@ use futures_util::future::BoxFuture;
 use tower::Service;
 
 use crate::method_label::MethodLabel;
-use crate::rate_limit::RateLimiting;
-use crate::{AllowedMethods, ApiError, CdnConfig, ErrorPages, HttpRateLimiter, Resource};
+use crate::{AllowedMethods, ApiError, CdnConfig, ErrorPages, Resource};
 
-/// Routes of the public API, each with the rate limit of its group.
+/// Routes of the public API, each with the group of its rate limit.
 #[derive(Debug, Clone)]
 pub struct Routes<S = ()> {
     all: Vec<Route<S>>,
-    rate_limiter: HttpRateLimiter,
     error_pages: Option<ErrorPages>,
     has_tags: bool,
 }
@@ -44,44 +42,47 @@ pub(crate) struct Route<S = ()> {
     pub(crate) template: &'static str,
     pub(crate) methods: RouteMethods,
     pub(crate) group: Group,
-    pub(crate) rate_limiting: RateLimiting,
+    pub(crate) is_limited: bool,
     pub(crate) long_polling: Option<Arc<dyn LongPolling>>,
     pub(crate) handlers: MethodRouter<S>,
 }
 
+impl<S> Default for Routes<S> {
+    fn default() -> Self {
+        Self { all: Vec::new(), error_pages: None, has_tags: false }
+    }
+}
+
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
-    /// No routes. Requests will be counted by this limiter.
+    /// No routes.
     #[must_use]
-    pub fn new(rate_limiter: &HttpRateLimiter) -> Self {
-        Self { all: Vec::new(), rate_limiter: rate_limiter.clone(), error_pages: None, has_tags: false }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics
-    /// and spans. It has at most one parameter. A request is counted before the handler is called.
+    /// and spans. It has at most one parameter.
     #[must_use]
     pub fn route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.push(template, RouteMethods::Read, (group, RateLimiting::BeforeHandler), handlers)
-    }
-
-    /// Adds a route for GET and HEAD whose handler counts the request with its read of the cache: it extracts
-    /// [`RateLimited`](crate::RateLimited) or [`RateLimitCheck`](crate::RateLimitCheck).
-    #[must_use]
-    pub fn cached_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.push(template, RouteMethods::Read, (group, RateLimiting::InHandler), handlers)
+        self.push(template, RouteMethods::Read, group, handlers)
     }
 
     /// Adds a route for POST of JSON, see [`JsonRequest`](crate::JsonRequest). Another route may have the same
     /// template, for other methods.
     #[must_use]
     pub fn post_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.push(template, RouteMethods::Post, (group, RateLimiting::BeforeHandler), handlers)
+        self.push(template, RouteMethods::Post, group, handlers)
     }
 
     /// Adds a route for GET and HEAD whose requests have no rate limit: they read nothing but the memory of the
     /// process. They are in flight with those of the group.
     #[must_use]
     pub fn unlimited_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.push(template, RouteMethods::Read, (group, RateLimiting::Never), handlers)
+        let mut routes = self.route(group, template, handlers);
+        if let Some(route) = routes.all.last_mut() {
+            route.is_limited = false;
+        }
+        routes
     }
 
     /// Adds a route for GET and HEAD whose requests may wait. A request is counted before it waits. It is in
@@ -105,10 +106,10 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         mut self,
         template: &'static str,
         methods: RouteMethods,
-        (group, rate_limiting): (Group, RateLimiting),
+        group: Group,
         handlers: MethodRouter<S>,
     ) -> Self {
-        self.all.push(Route { template, methods, group, rate_limiting, long_polling: None, handlers });
+        self.all.push(Route { template, methods, group, is_limited: true, long_polling: None, handlers });
         self
     }
 
@@ -131,7 +132,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.all.iter().map(|route| route.template)
     }
 
-    /// Adds the routes of another service, which must have the same limiter.
+    /// Adds the routes of another service.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         self.all.extend(other.all);
@@ -147,13 +148,12 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
             template: route.template,
             methods: route.methods,
             group: route.group,
-            rate_limiting: route.rate_limiting,
+            is_limited: route.is_limited,
             long_polling: route.long_polling,
             handlers: route.handlers.with_state(state.clone()),
         };
         Routes {
             all: self.all.into_iter().map(with_state).collect(),
-            rate_limiter: self.rate_limiter,
             error_pages: self.error_pages,
             has_tags: self.has_tags,
         }
@@ -161,18 +161,14 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 }
 
 impl Routes {
-    pub(crate) const fn rate_limiter(&self) -> &HttpRateLimiter {
-        &self.rate_limiter
-    }
-
     /// Each route, in the order in which they were added.
     pub(crate) fn all(&self) -> &[Route] {
         &self.all
     }
 
     /// The parts that [`HttpService`](crate::HttpService) is made of.
-    pub(crate) fn into_parts(self) -> (HttpRateLimiter, Option<ErrorPages>, bool, Vec<Route>) {
-        (self.rate_limiter, self.error_pages, self.has_tags, self.all)
+    pub(crate) fn into_parts(self) -> (Option<ErrorPages>, bool, Vec<Route>) {
+        (self.error_pages, self.has_tags, self.all)
     }
 }
 
@@ -209,7 +205,7 @@ impl PathRoutes {
     }
 }
 
-/// The route that handles a request.
+/// The route that handles a request, an extension of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatchedRoute {
     /// Its index in [`Routes::all`](crate::Routes::all).
@@ -217,11 +213,10 @@ pub(crate) struct MatchedRoute {
     /// Such as `/api/charts/{hash}`.
     pub(crate) template: &'static str,
     pub(crate) group: Group,
-    pub(crate) rate_limiting: RateLimiting,
+    /// Whether its requests are counted.
+    pub(crate) is_limited: bool,
     /// Whether its requests have a body, which is JSON.
     pub(crate) has_body: bool,
-    /// Whether its requests may wait.
-    pub(crate) may_wait: bool,
 }
 
 impl MatchedRoute {
@@ -265,9 +260,8 @@ impl RouteTable {
         let of_path = *found.map_err(|_| ApiError::NotFound(Resource::Endpoint))?.value;
         let index = of_path.of_method(MethodLabel::new(request.method()));
         let index = index.ok_or_else(|| ApiError::MethodNotAllowed(of_path.allowed()))?;
-        let Route { template, methods, group, rate_limiting, ref long_polling, .. } = self.routes[index];
-        let (has_body, may_wait) = (methods == RouteMethods::Post, long_polling.is_some());
-        Ok(MatchedRoute { index, template, group, rate_limiting, has_body, may_wait })
+        let Route { template, methods, group, is_limited, .. } = self.routes[index];
+        Ok(MatchedRoute { index, template, group, is_limited, has_body: methods == RouteMethods::Post })
     }
 
     /// What a request waits for before it is handled, if anything.

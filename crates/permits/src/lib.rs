@@ -7,7 +7,6 @@
 #[cfg(all(test, feature = "shuttle"))]
 mod shuttle_tests;
 
-use std::sync::Arc;
 #[cfg(not(all(test, feature = "shuttle")))]
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,7 +49,6 @@ pub struct QueueLimits {
 #[derive(Debug, Default)]
 struct QueueState {
     queued: usize,
-    announced: usize,
     /// When the queue was last empty, while it is not.
     last_empty_at: Option<Instant>,
     last_rejected_at: Option<Instant>,
@@ -72,25 +70,10 @@ impl PermitQueue {
     /// Waits for a permit, in the order of the calls; `None` if the queue is full, or short because of
     /// overload, or if no permit is free within [`QueueLimits::max_wait`].
     pub async fn acquire(&self) -> Option<SemaphorePermit<'_>> {
-        self.acquire_permit(None).await
-    }
-
-    /// Acquires a permit if one is free.
-    pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
-        self.permits.try_acquire().ok()
-    }
-
-    /// Waits for a permit like [`acquire`](Self::acquire), with the place in the queue that was reserved: the
-    /// queue is never full for its caller.
-    pub async fn acquire_announced(&self, announced: Announced) -> Option<SemaphorePermit<'_>> {
-        self.acquire_permit(Some(announced)).await
-    }
-
-    async fn acquire_permit(&self, announced: Option<Announced>) -> Option<SemaphorePermit<'_>> {
         if let Some(permit) = self.try_acquire() {
             return Some(permit);
         }
-        let _queued = self.enqueue(announced)?;
+        let _queued = self.enqueue()?;
         if let Ok(Ok(permit)) = timeout(self.limits.max_wait, self.permits.acquire()).await {
             return Some(permit);
         }
@@ -98,16 +81,14 @@ impl PermitQueue {
         None
     }
 
-    /// Reserves a place in the queue for a caller that has some work to do before it calls
-    /// [`acquire_announced`](Self::acquire_announced), so that the caller is rejected before that work or not
-    /// at all. It counts like one in the queue until the value is dropped. `None` if the caller is rejected.
-    pub fn announce(self: &Arc<Self>) -> Option<Announced> {
-        let mut state = self.state();
-        if !state.admit(self) {
-            return None;
-        }
-        state.announced += 1;
-        Some(Announced(Arc::clone(self)))
+    /// Acquires a permit if one is free.
+    pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
+        self.permits.try_acquire().ok()
+    }
+
+    /// Whether a caller would be rejected that calls [`acquire`](Self::acquire) now.
+    pub fn is_rejecting(&self) -> bool {
+        !self.state().admit(self)
     }
 
     /// The number of permits in use.
@@ -116,18 +97,15 @@ impl PermitQueue {
         self.limits.permits - self.permits.available_permits()
     }
 
-    fn enqueue(&self, announced: Option<Announced>) -> Option<Queued<'_>> {
+    fn enqueue(&self) -> Option<Queued<'_>> {
         let mut state = self.state();
-        if announced.is_none() && !state.admit(self) {
+        if !state.admit(self) {
             return None;
         }
         if state.queued == 0 {
             state.last_empty_at = Some(Instant::now());
         }
         state.queued += 1;
-        drop(state);
-        // Dropped now, since it holds a place in the queue until then.
-        drop(announced);
         Some(Queued(self))
     }
 
@@ -139,17 +117,15 @@ impl PermitQueue {
 impl QueueState {
     /// Decides whether one more caller may wait in the queue, and records when one may not.
     fn admit(&mut self, queue: &PermitQueue) -> bool {
-        let (callers, free) = (self.queued + self.announced, queue.permits.available_permits());
-        // Free permits are for the callers that are announced.
-        if callers < free + queue.max_queued_overloaded {
+        let free = queue.permits.available_permits();
+        if self.queued < free + queue.max_queued_overloaded {
             return true;
         }
         let now = Instant::now();
         let within = |at: Option<Instant>, time| at.is_some_and(|at| now.duration_since(at) < time);
         let is_standing = self.last_empty_at.is_some() && !within(self.last_empty_at, queue.limits.max_burst);
         let is_overloaded = is_standing || within(self.last_rejected_at, RECOVERY);
-        // While permits are free and there is no overload, announced callers may turn out not to need one.
-        let is_rejected = is_overloaded || (free == 0 && callers >= queue.limits.max_queued);
+        let is_rejected = is_overloaded || self.queued >= queue.limits.max_queued;
         if is_rejected {
             self.last_rejected_at = Some(now);
         }
@@ -169,18 +145,10 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// A reserved place in the queue, for [`PermitQueue::acquire_announced`].
-#[derive(Debug)]
-pub struct Announced(Arc<PermitQueue>);
-
-impl Drop for Announced {
-    fn drop(&mut self) {
-        self.0.state().announced -= 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tokio::task::JoinSet;
     use tokio::time::{advance, sleep};
 
@@ -226,7 +194,7 @@ mod tests {
     async fn a_full_queue_rejects_at_once() {
         let (limit, mut calls) = (limit(), JoinSet::new());
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, Duration::from_millis(1)).await;
-        assert!(limit.announce().is_none());
+        assert!(limit.is_rejecting());
         assert!(limit.acquire().await.is_none());
     }
 
@@ -244,9 +212,9 @@ mod tests {
     async fn a_standing_queue_is_short() {
         let (limit, mut calls) = (limit(), JoinSet::new());
         spawn(&mut calls, &limit, 8 + 12, Duration::from_secs(1)).await;
-        assert!(limit.announce().is_some(), "a burst");
+        assert!(!limit.is_rejecting(), "a burst");
         advance(MAX_BURST).await;
-        assert!(limit.announce().is_none(), "twelve wait");
+        assert!(limit.is_rejecting(), "twelve wait");
         advance(Duration::from_secs(1)).await;
         assert_eq!(rejected(calls).await, 0);
     }
@@ -256,7 +224,7 @@ mod tests {
         let (limit, mut calls) = (limit(), JoinSet::new());
         spawn(&mut calls, &limit, 8 + 12, Duration::from_secs(1)).await;
         advance(MAX_BURST).await;
-        assert!(limit.announce().is_none());
+        assert!(limit.is_rejecting());
         calls.shutdown().await;
         for (pause, expected) in [(Duration::ZERO, 4), (RECOVERY, 0)] {
             sleep(pause).await;
@@ -267,59 +235,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn announced_callers_count_as_queued() {
-        let (limit, mut calls) = (limit(), JoinSet::new());
-        spawn(&mut calls, &limit, 8, Duration::from_secs(1)).await;
-        let announced: Vec<_> = (0..MAX_QUEUED).filter_map(|_| limit.announce()).collect();
-        assert_eq!(announced.len(), MAX_QUEUED);
-        assert!(limit.acquire().await.is_none());
-        drop(announced);
-        assert!(limit.announce().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn announced_callers_are_not_rejected() {
-        let (limit, mut calls) = (limit(), JoinSet::new());
-        spawn(&mut calls, &limit, 8, Duration::from_secs(1)).await;
-        let first = limit.announce().expect("the queue is empty");
-        let others: Vec<_> = (0..MAX_QUEUED).filter_map(|_| limit.announce()).collect();
-        assert_eq!(others.len(), MAX_QUEUED - 1);
-        assert!(limit.announce().is_none(), "overload");
-        assert!(limit.acquire().await.is_none());
-        assert!(limit.acquire_announced(first).await.is_some());
-        assert_eq!(limit.state().announced, MAX_QUEUED - 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn announced_callers_are_limited_under_overload() {
-        let (limit, mut calls) = (limit(), JoinSet::new());
-        let announce = || (0..100).filter_map(|_| limit.announce()).collect::<Vec<_>>();
-        assert_eq!(announce().len(), 100, "permits are free");
-        spawn(&mut calls, &limit, 8 + MAX_QUEUED, Duration::from_millis(10)).await;
-        assert!(limit.announce().is_none());
-        assert_eq!(rejected(calls).await, 0);
-        assert_eq!(announce().len(), 8 + 8, "permits are free again");
-        let mut calls = JoinSet::new();
-        spawn(&mut calls, &limit, 3, Duration::from_secs(1)).await;
-        assert_eq!(announce().len(), 5 + 8);
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn free_permits_are_used_under_overload_without_a_queue() {
         let limits = QueueLimits { permits: 2, max_queued: 0, max_wait: MAX_WAIT, max_burst: MAX_BURST };
         let limit = Arc::new(PermitQueue::new(limits));
         let held = [limit.acquire().await, limit.acquire().await];
         assert!(limit.acquire().await.is_none());
         drop(held);
-        let announced: Vec<_> = (0..10).filter_map(|_| limit.announce()).collect();
-        assert_eq!(announced.len(), 2);
+        let held = [limit.acquire().await, limit.acquire().await];
+        assert!(held.iter().all(Option::is_some));
     }
 
     #[tokio::test(start_paused = true)]
     async fn callers_that_give_up_leave_the_queue() {
         let (limit, mut calls) = (limit(), JoinSet::new());
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, MAX_WAIT).await;
-        assert!(limit.announce().is_none());
+        assert!(limit.is_rejecting());
         calls.shutdown().await;
         assert_eq!(limit.in_flight(), 0);
         let state = limit.state();

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a function of a test fails the test")]
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use shuttle::future::block_on;
@@ -31,7 +32,7 @@ fn check(permits: usize, max_queued: usize, callers: &'static [fn(&Arc<PermitQue
         }
         assert_eq!(queue.in_flight(), 0);
         let state = queue.state();
-        assert_eq!((state.queued, state.announced, state.last_empty_at), (0, 0, None));
+        assert_eq!((state.queued, state.last_empty_at), (0, None));
     };
     shuttle::check_random(test, SCHEDULES);
 }
@@ -39,15 +40,6 @@ fn check(permits: usize, max_queued: usize, callers: &'static [fn(&Arc<PermitQue
 /// Waits for a permit, and holds it for a moment.
 fn acquire(queue: &Arc<PermitQueue>) {
     let permit = block_on(queue.acquire()).unwrap();
-    thread::yield_now();
-    drop(permit);
-}
-
-/// Does some work before it asks for a permit.
-fn announce(queue: &Arc<PermitQueue>) {
-    let Some(announced) = queue.announce() else { return };
-    thread::yield_now();
-    let permit = block_on(queue.acquire_announced(announced)).unwrap();
     thread::yield_now();
     drop(permit);
 }
@@ -72,11 +64,6 @@ fn no_more_callers_have_a_permit_than_there_are() {
         drop(permit);
     }
     check(2, 2, &[hold, hold, hold, hold]);
-}
-
-#[test]
-fn announced_callers_are_never_rejected() {
-    check(1, 2, &[announce, announce, announce]);
 }
 
 #[test]

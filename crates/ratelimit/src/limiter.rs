@@ -1,5 +1,6 @@
 //! The rate limiter: cached refusals, then Redis, then the local window.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,22 +45,6 @@ struct SharedLimiter {
     counters: Arc<DecisionCounters>,
 }
 
-/// A rate limit check that Redis has not been asked for yet.
-#[derive(Debug, Clone, Copy)]
-#[must_use = "the request is neither admitted nor refused until `Limiter::decide`"]
-pub struct PreparedCheck {
-    check: Check,
-    prepared_at: Instant,
-}
-
-impl PreparedCheck {
-    /// The group whose limit applies.
-    #[must_use]
-    pub const fn group(&self) -> Group {
-        self.check.group
-    }
-}
-
 /// The number of decisions since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
@@ -98,36 +83,13 @@ impl Limiter {
 
     /// Decides on a request, and counts it if it is admitted.
     pub async fn check(&self, group: Group, address: ClientAddress) -> Decision {
-        self.decide(self.prepare(group, address)?).await
-    }
-
-    /// The first half of [`check`](Self::check), for a caller that has other commands for the same round trip:
-    /// it awaits them together with [`decide`](Self::decide), over [`connection`](Self::connection).
-    ///
-    /// # Errors
-    ///
-    /// A cached refusal: the other commands are not needed either.
-    pub fn prepare(&self, group: Group, address: ClientAddress) -> Result<PreparedCheck, Refusal> {
-        let (prepared_at, limit) = (Instant::now(), self.shared.limits.get(group));
-        if let Some((scope, retry_after)) = self.shared.refusals.get(group, address, prepared_at) {
-            let limit = match scope {
-                Scope::Address => limit,
-                Scope::Network => network_limit(limit),
-            };
-            let refusal = Refusal { scope, limit, retry_after };
+        let (asked_at, limit) = (Instant::now(), self.shared.limits.get(group));
+        if let Some(refusal) = self.cached_refusal(group, address, limit, asked_at) {
             self.shared.counters.count(group, Decider::Memory, &Err(refusal));
             return Err(refusal);
         }
-        let check = Check { group, address, limit };
-        Ok(PreparedCheck { check, prepared_at })
-    }
-
-    /// The second half of [`check`](Self::check): asks Redis. If it does not decide, the local window does.
-    pub async fn decide(&self, check: PreparedCheck) -> Decision {
-        let PreparedCheck { check, prepared_at } = check;
-        let decision = self.queue.decide(check).await;
+        let decision = self.queue.decide(Check { group, address, limit }).await;
         let received_at = Instant::now();
-        let Check { group, address, limit } = check;
         let Some(decision) = decision else {
             let decision = self.shared.local_window.check(group, address, limit, received_at);
             self.shared.counters.count(group, Decider::Local, &decision);
@@ -135,10 +97,26 @@ impl Limiter {
         };
         self.shared.counters.count(group, Decider::Redis, &decision);
         if let Err(Refusal { scope, retry_after, .. }) = decision {
-            let times = (prepared_at, received_at);
+            let times = (asked_at, received_at);
             self.shared.refusals.insert(group, address, (scope, retry_after), times);
         }
         decision
+    }
+
+    /// The refusal of a request that Redis would certainly refuse.
+    fn cached_refusal(
+        &self,
+        group: Group,
+        address: ClientAddress,
+        limit: NonZeroU32,
+        now: Instant,
+    ) -> Option<Refusal> {
+        let (scope, retry_after) = self.shared.refusals.get(group, address, now)?;
+        let limit = match scope {
+            Scope::Address => limit,
+            Scope::Network => network_limit(limit),
+        };
+        Some(Refusal { scope, limit, retry_after })
     }
 
     /// The configured limit of each group.

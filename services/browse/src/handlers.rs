@@ -12,8 +12,7 @@ use chart_index_domain::search::{SearchQuery, parse_parameters, parse_query_stri
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, ChartsetIdParam, Include, MediaType, RateLimited, RequestHeaders, Resource,
-    TextBody,
+    ApiError, CachePolicy, ChartsetIdParam, Include, MediaType, RequestHeaders, Resource, TextBody,
 };
 use chart_index_store::Store;
 
@@ -64,10 +63,10 @@ impl<S: Sync> FromRequestParts<S> for DetailParams {
 )]
 pub(crate) async fn list(
     State(state): State<Arc<BrowseState>>,
-    RateLimited(check, ListQueryParams(query)): RateLimited<ListQueryParams>,
+    ListQueryParams(query): ListQueryParams,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let read = ListRead { cache: &state.cache, check: Some(check), headers: &headers };
+    let read = ListRead { cache: &state.cache, headers: &headers };
     let ListPage { engine, body, .. } = state.engines.read_page(read, query, &Arc::new(JsonFormat)).await?;
     let mut response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
@@ -85,12 +84,12 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn detail(
     State(state): State<Arc<BrowseState>>,
-    RateLimited(check, DetailParams { id, include }): RateLimited<DetailParams>,
+    DetailParams { id, include }: DetailParams,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::detail(id).with_fields(include.fields());
     let store = state.store.clone();
-    let body = state.cache.read_text(check, key, &headers, move || read_detail(store, id, include)).await?;
+    let body = state.cache.read_text(key, &headers, move || read_detail(store, id, include)).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
     let response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
     Ok((state.cache.cdn_headers(&key), response).into_response())
@@ -112,11 +111,11 @@ async fn read_detail(store: Store, id: ChartsetId, include: Include) -> Result<C
 )]
 pub(crate) async fn redirect(
     State(state): State<Arc<BrowseState>>,
-    RateLimited(check, ChartsetIdParam(id)): RateLimited<ChartsetIdParam>,
+    ChartsetIdParam(id): ChartsetIdParam,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::source(id);
     let store = state.store.clone();
-    let cached = state.cache.read(check, key, move || read_source(store, id)).await?;
+    let cached = state.cache.read(key, move || read_source(store, id)).await?;
     let source = cached_source(&cached).ok_or(ApiError::NotFound(Resource::SourcePage))?;
     let location = [(LOCATION, state.source_pages.page_of(&source))];
     Ok((StatusCode::FOUND, CachePolicy::Redirect, state.cache.cdn_headers(&key), location).into_response())

@@ -35,10 +35,10 @@ pub struct BrowseState {
 
 /// The routes of `/api/chartsets` and `/go/chartset`.
 pub fn routes(state: BrowseState) -> Routes {
-    Routes::new(state.cache.rate_limiter())
-        .cached_route(Group::List, "/api/chartsets", get(handlers::list))
-        .cached_route(Group::Detail, "/api/chartsets/{id}", get(handlers::detail))
-        .cached_route(Group::Detail, "/go/chartset/{id}", get(handlers::redirect))
+    Routes::new()
+        .route(Group::List, "/api/chartsets", get(handlers::list))
+        .route(Group::Detail, "/api/chartsets/{id}", get(handlers::detail))
+        .route(Group::Detail, "/go/chartset/{id}", get(handlers::redirect))
         .with_state(Arc::new(state))
 }
 

@@ -17,9 +17,8 @@
 //! | none, or expired | cached, or found by a search | that of the fallback | fallback |
 //! | none, or expired | cannot be read | 503, or 500 after an internal error | |
 //!
-//! The rate limit is checked once per request. A request above it, or one that finds too many fills in flight
-//! for the primary engine ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move
-//! the load.
+//! A request that finds too many fills in flight for the primary engine ([`ApiError::Overloaded`]) fails
+//! without trying the fallback: that would only move the load.
 //!
 //! Both engines return the same list, but not at the same moment, so their pages never share a cache entry: the
 //! key of a page is made of the engine and the parsed query. Their searches wait in different queues, which the
@@ -32,7 +31,7 @@ use std::time::Duration;
 use chart_index_cache::{CacheKey, CachedResponse, Filled};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery};
-use chart_index_http::{ApiError, RateLimitCheck, RequestHeaders, ResponseCache, TextBody};
+use chart_index_http::{ApiError, RequestHeaders, ResponseCache, TextBody};
 
 use crate::json_bodies::ListBody;
 use crate::metrics::{Role, SearchMetrics};
@@ -70,14 +69,13 @@ impl SearchEngines {
         if !self.primary.is_available() {
             return self.read_page_without_primary(fallback, read, &query, format).await;
         }
-        let fallback_read = ListRead { check: None, ..read };
         match self.read_page_of(Role::Primary, &self.primary, read, &query, format).await {
             Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "falling back to the second search engine"
                 );
-                self.read_page_of(Role::Fallback, fallback, fallback_read, &query, format).await
+                self.read_page_of(Role::Fallback, fallback, read, &query, format).await
             }
             page => page,
         }
@@ -87,7 +85,7 @@ impl SearchEngines {
     async fn read_page_without_primary<F: PageFormat>(
         &self,
         fallback: &Arc<dyn SearchIndex>,
-        mut read: ListRead<'_>,
+        read: ListRead<'_>,
         query: &Arc<SearchQuery>,
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
@@ -95,10 +93,6 @@ impl SearchEngines {
         let key = F::cache_key(&format.with_name(cache_name(query)?, false)).searched_by(engine);
         if read.cache.older_text(key, read.headers).is_none() {
             return self.read_page_of(Role::Fallback, fallback, read, query, format).await;
-        }
-        // Before the reads, so that whichever page is served counts.
-        if let Some(check) = read.check.take() {
-            check.admit().await?;
         }
         let (cache, headers) = (read.cache, read.headers);
         let of_primary = |body| {
@@ -121,7 +115,7 @@ impl SearchEngines {
         &self,
         role: Role,
         engine: &Arc<dyn SearchIndex>,
-        ListRead { cache, check, headers }: ListRead<'_>,
+        ListRead { cache, headers }: ListRead<'_>,
         query: &Arc<SearchQuery>,
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
@@ -141,10 +135,7 @@ impl SearchEngines {
                 Ok(Filled { response: format.render(search, page).await?, position })
             }
         };
-        let body = match check {
-            Some(check) => cache.read_text(check, key, headers, fill).await?,
-            None => cache.read_admitted_text(key, headers, fill).await?,
-        };
+        let body = cache.read_text(key, headers, fill).await?;
         let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
         self.metrics.count_response(engine.engine(), role);
         Ok(ListPage { engine: engine.engine(), body, age: cache.age(&key) })
@@ -160,13 +151,11 @@ impl fmt::Debug for SearchEngines {
     }
 }
 
-/// How a list is read: through the response cache, with the rate limit and the headers of a request.
-#[derive(Debug)]
+/// How a list is read: through the response cache, for a request with these headers.
+#[derive(Debug, Clone, Copy)]
 pub struct ListRead<'a> {
     /// Where pages are cached.
     pub cache: &'a ResponseCache,
-    /// The rate limit check of the request, unless it was admitted.
-    pub check: Option<RateLimitCheck>,
     /// The headers that decide how the body is sent.
     pub headers: &'a RequestHeaders,
 }

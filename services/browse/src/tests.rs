@@ -143,7 +143,7 @@ impl SearchIndex for FakeEngine {
 }
 
 async fn get(engines: &SearchEngines, path: &str) -> Response {
-    get_through(&unlimited(Clock::default()), engines, path).await
+    get_through(&in_memory(Clock::default()), engines, path).await
 }
 
 async fn get_through(cache: &ResponseCache, engines: &SearchEngines, path: &str) -> Response {
@@ -159,7 +159,7 @@ async fn get_through(cache: &ResponseCache, engines: &SearchEngines, path: &str)
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    HttpService::public(routes(state), &limits, Sampler::OFF).oneshot(request).await.unwrap()
+    HttpService::public(routes(state), unlimited(), &limits, Sampler::OFF).oneshot(request).await.unwrap()
 }
 
 async fn json(response: Response) -> Value {
@@ -206,7 +206,7 @@ async fn unavailable_engine_is_not_searched() {
     let engines =
         SearchEngines::with_fallback(Arc::<FakeEngine>::clone(&primary), Arc::<FakeEngine>::clone(&fallback));
     let clock = Clock::default();
-    let cache = unlimited(clock.clone());
+    let cache = in_memory(clock.clone());
     let engine = async |path| {
         let response = get_through(&cache, &engines, path).await;
         assert_eq!(response.status(), 200, "{path}");
@@ -253,13 +253,13 @@ async fn malformed_id_is_404_without_asking_the_store() {
     }
 }
 
-/// Rate limits far above what a test requests, and a cache in memory alone.
-fn unlimited(clock: Clock) -> ResponseCache {
+/// Rate limits far above what a test requests.
+fn unlimited() -> HttpRateLimiter {
     let redis = chart_index_redis::RedisConnection::disabled();
-    let limiting =
-        HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    ResponseCache::new(
-        limiting,
-        Cache::new(CacheConfig { clock, ..CacheConfig::default() }, CacheConnections::disabled()),
-    )
+    HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default())
+}
+
+fn in_memory(clock: Clock) -> ResponseCache {
+    let config = CacheConfig { clock, ..CacheConfig::default() };
+    ResponseCache::new(Cache::new(config, CacheConnections::disabled()))
 }

@@ -41,14 +41,12 @@ impl SearchIndex for FakeMeilisearch {
 }
 
 fn state(store: &Store) -> BrowseState {
-    let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-    let limiter = HttpRateLimiter::new(limiter, TrustedProxies::default());
     let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
     let postgres = PostgresSearch::new(store.clone(), CatalogueWatch::disabled());
     BrowseState {
         engines: SearchEngines::with_fallback(Arc::new(FakeMeilisearch), Arc::new(postgres)),
         store: store.clone(),
-        cache: ResponseCache::new(limiter, cache),
+        cache: ResponseCache::new(cache),
         source_pages: SourcePages {
             alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
             beta_source_page: "https://beta.example/packs".parse().unwrap(),
@@ -66,7 +64,9 @@ async fn searches_and_responses_are_counted_and_traced() {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    let service = HttpService::public(routes(state(&store)), &limits, Sampler::OFF);
+    let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
+    let limiter = HttpRateLimiter::new(limiter, TrustedProxies::default());
+    let service = HttpService::public(routes(state(&store)), limiter, &limits, Sampler::OFF);
     let list = async |sort: &str| {
         let request = Request::get(format!("/api/chartsets?sort={sort}")).header("host", "test");
         assert_eq!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::routing::get;
 use chart_index_domain::{ChartsetRecord, ExportManifest, ExportedFile};
-use chart_index_http::{HttpRateLimiter, Routes};
+use chart_index_http::Routes;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
@@ -24,8 +24,6 @@ use crate::exports::handlers;
 pub struct BulkOptions {
     /// For the change feed and the hash filters.
     pub store: Store,
-    /// Counts the requests.
-    pub rate_limiter: HttpRateLimiter,
     /// The runtime for work that takes milliseconds of processor time.
     pub background: Handle,
     /// Where the exports are.
@@ -46,9 +44,9 @@ struct BulkState {
 /// The routes of `/api/changes`, `/api/charts/filter` and `/api/exports`.
 pub fn routes(options: BulkOptions) -> Routes {
     let hash_filter = hash_filter::routes(&options);
-    let BulkOptions { store, rate_limiter, background, exports, long_polls } = options;
+    let BulkOptions { store, background, exports, long_polls } = options;
     let state = BulkState { store, background, exports, pages: SharedPages::new(&long_polls) };
-    Routes::new(&rate_limiter)
+    Routes::new()
         .long_polling_route(Group::Bulk, "/api/changes", long_polls, get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))

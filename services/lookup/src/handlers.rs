@@ -11,8 +11,8 @@ use chart_index_cache::{CacheKey, CachedResponse, Representation};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, HashParam, Include, MediaType, RateLimitCheck, RateLimited,
-    RequestHeaders, Resource, TextBody, not_modified,
+    ApiError, CachePolicy, EntityTag, HashParam, Include, MediaType, RequestHeaders, Resource, TextBody,
+    not_modified,
 };
 use chart_index_objects::{ObjectDigest, PublicObjectsUrl};
 use chart_index_store::{RoxFile, RoxSource, Store, VariantRequest};
@@ -35,7 +35,7 @@ use crate::variants;
 )]
 pub(crate) async fn chart(
     State(state): State<Arc<LookupState>>,
-    RateLimited(check, ChartParams { hash, query }): RateLimited<ChartParams>,
+    ChartParams { hash, query }: ChartParams,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let include = query.include;
@@ -46,14 +46,14 @@ pub(crate) async fn chart(
             async move || variants::response(&request, include, variants::find(&state, request).await?)
         };
         let key = variants::lookup_key(&request, include);
-        (key, state.cache.read_text(check, key, &headers, fill).await?)
+        (key, state.cache.read_text(key, &headers, fill).await?)
     } else {
         let fill = {
             let state = Arc::clone(&state);
             async move || read_chart(&state.store, hash, include).await
         };
         let key = CacheKey::lookup(hash).with_fields(include.fields());
-        (key, state.cache.read_text(check, key, &headers, fill).await?)
+        (key, state.cache.read_text(key, &headers, fill).await?)
     };
     let body = match cached {
         Some(known) => known,
@@ -86,18 +86,18 @@ async fn read_chart(store: &Store, hash: NoteHash, include: Include) -> Result<C
 )]
 pub(crate) async fn rox(
     State(state): State<Arc<LookupState>>,
-    RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
+    HashParam(hash): HashParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     if let Some(objects) = &state.public_objects {
-        return rox_or_redirect(&state, check, hash, &headers, objects).await;
+        return rox_or_redirect(&state, hash, &headers, objects).await;
     }
     let fill = {
         let state = Arc::clone(&state);
         async move || read_rox(&state.store, hash).await
     };
     let key = CacheKey::rox(hash);
-    let CachedResponse::Found(rox) = state.cache.read(check, key, fill).await? else {
+    let CachedResponse::Found(rox) = state.cache.read(key, fill).await? else {
         return Ok(not_found(&state, &key, Resource::RoxFile));
     };
     let response = cached_rox_response(hash, &headers, rox.plain())?;
@@ -107,7 +107,6 @@ pub(crate) async fn rox(
 /// Responds with a redirect to the object, if the file is one.
 async fn rox_or_redirect(
     state: &Arc<LookupState>,
-    check: RateLimitCheck,
     hash: NoteHash,
     headers: &RequestHeaders,
     objects: &PublicObjectsUrl,
@@ -118,7 +117,7 @@ async fn rox_or_redirect(
     };
     // Other replicas may respond with the file.
     let key = CacheKey::rox(hash).with_fields(1);
-    let CachedResponse::Found(cached) = state.cache.read(check, key, fill).await? else {
+    let CachedResponse::Found(cached) = state.cache.read(key, fill).await? else {
         return Ok(not_found(state, &key, Resource::RoxFile));
     };
     let cdn_headers = state.cache.cdn_headers(&key);
@@ -182,7 +181,7 @@ fn cached_rox(RoxFile { bytes, is_replaced }: RoxFile) -> CachedResponse {
 )]
 pub(crate) async fn preview(
     State(state): State<Arc<LookupState>>,
-    RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
+    HashParam(hash): HashParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let fill = {
@@ -190,7 +189,7 @@ pub(crate) async fn preview(
         async move || read_preview(&state.store, hash).await
     };
     let key = CacheKey::preview(hash);
-    let Some(preview) = state.cache.read_text(check, key, &headers, fill).await? else {
+    let Some(preview) = state.cache.read_text(key, &headers, fill).await? else {
         return Ok(not_found(&state, &key, Resource::Preview));
     };
     let response = preview.into_response(&headers, CachePolicy::Rox, MediaType::Json);

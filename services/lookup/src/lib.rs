@@ -39,14 +39,14 @@ pub struct LookupState {
 
 /// The routes of `/api/charts` and `/api/variants`.
 pub fn routes(state: LookupState) -> Routes {
-    Routes::new(state.cache.rate_limiter())
-        .cached_route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
+    Routes::new()
+        .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
         // GET responds as for any other path without a valid hash: 400. Without this route it would be 405.
-        .cached_route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
+        .route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
         .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
-        .cached_route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
-        .cached_route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
-        .cached_route(Group::Lookup, "/api/variants/{variant}", get(variants::variant_charts))
+        .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
+        .route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
+        .route(Group::Lookup, "/api/variants/{variant}", get(variants::variant_charts))
         .with_state(Arc::new(state))
 }
 

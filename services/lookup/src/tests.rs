@@ -21,7 +21,7 @@ async fn status(path: &str) -> u16 {
     let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
     let routes = routes(LookupState {
         store,
-        cache: response_cache(),
+        cache: ResponseCache::new(Cache::new(CacheConfig::default(), CacheConnections::disabled())),
         public_objects: None,
         background: Handle::current(),
     });
@@ -29,7 +29,7 @@ async fn status(path: &str) -> u16 {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    let service = HttpService::public(routes, &limits, Sampler::OFF);
+    let service = HttpService::public(routes, rate_limiter(), &limits, Sampler::OFF);
     service.oneshot(request).await.unwrap().status().as_u16()
 }
 
@@ -53,10 +53,8 @@ async fn unavailable_store_is_503_and_not_unknown_or_404() {
     }
 }
 
-/// A cache without Redis. The default rate limits are higher than the number of requests of a test.
-fn response_cache() -> ResponseCache {
+/// The default rate limits are higher than the number of requests of a test.
+fn rate_limiter() -> HttpRateLimiter {
     let redis = chart_index_redis::RedisConnection::disabled();
-    let rate_limiter =
-        HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    ResponseCache::new(rate_limiter, Cache::new(CacheConfig::default(), CacheConnections::disabled()))
+    HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default())
 }

@@ -8,9 +8,7 @@ use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError, Variant};
 use chart_index_http::openapi::Conditional;
-use chart_index_http::{
-    ApiError, CachePolicy, Include, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
-};
+use chart_index_http::{ApiError, CachePolicy, Include, MediaType, RequestHeaders, Resource, TextBody};
 use chart_index_store::{ChartVariants, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -32,7 +30,7 @@ use crate::parameters::VariantParam;
 )]
 pub(crate) async fn variant_charts(
     State(state): State<Arc<LookupState>>,
-    RateLimited(check, VariantParam(variant)): RateLimited<VariantParam>,
+    VariantParam(variant): VariantParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::extended(&[b"variant ", &variant.as_bytes()[..]].concat());
@@ -43,7 +41,7 @@ pub(crate) async fn variant_charts(
             Ok::<_, ReadError>(TextBody::json(&VariantChartsBody::new(variant, &found))?.into_cached())
         }
     };
-    let body = state.cache.read_text(check, key, &headers, fill).await?;
+    let body = state.cache.read_text(key, &headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Endpoint))?;
     Ok(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
 }

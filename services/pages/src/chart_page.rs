@@ -9,9 +9,7 @@ use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{
     ChartInChartset, ChartPage, ListedChart, NoteHash, ReadError, SimilarChart, VariantTiming,
 };
-use chart_index_http::{
-    ApiError, CachePolicy, MediaType, PathParam, RateLimited, RequestHeaders, Resource, TextBody,
-};
+use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
 use chart_index_store::{ChartVariant, ChartVariants, VariantRequest};
 
 use crate::PagesState;
@@ -31,16 +29,13 @@ use crate::{curve, format, level, meters};
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
 pub(crate) async fn chart(
     State(state): State<Arc<PagesState>>,
-    RateLimited(check, PathParam(text)): RateLimited<PathParam>,
+    PathParam(text): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let lower = text.to_ascii_lowercase();
     let hash = match lower.parse::<NoteHash>() {
         Ok(hash) if lower == text => hash,
-        parsed => {
-            check.admit().await?;
-            return Ok(see_other(&format!("/charts/{}", parsed?)));
-        }
+        parsed => return Ok(see_other(&format!("/charts/{}", parsed?))),
     };
     let name = [b"chart ", hash.as_bytes().as_slice()].concat();
     let key = CacheKey::page(&name);
@@ -48,7 +43,7 @@ pub(crate) async fn chart(
         let state = Arc::clone(&state);
         move || async move { read(&state, hash).await }
     };
-    let body = state.cache.read_text(check, key, &headers, fill).await?;
+    let body = state.cache.read_text(key, &headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }

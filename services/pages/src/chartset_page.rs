@@ -8,7 +8,7 @@ use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{ChartsetChart, ChartsetDetail, ChartsetId, ReadError};
 use chart_index_http::{
-    ApiError, CachePolicy, ChartsetIdParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
+    ApiError, CachePolicy, ChartsetIdParam, MediaType, RequestHeaders, Resource, TextBody,
 };
 
 use crate::PagesState;
@@ -26,7 +26,7 @@ use crate::{creators, format, level};
 /// `GET /chartsets/{id}`.
 pub(crate) async fn chartset(
     State(state): State<Arc<PagesState>>,
-    RateLimited(check, ChartsetIdParam(id)): RateLimited<ChartsetIdParam>,
+    ChartsetIdParam(id): ChartsetIdParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let name = [b"chartset ", id.as_bytes().as_slice()].concat();
@@ -35,7 +35,7 @@ pub(crate) async fn chartset(
         let state = Arc::clone(&state);
         move || async move { read(&state, id).await }
     };
-    let body = state.cache.read_text(check, key, &headers, fill).await?;
+    let body = state.cache.read_text(key, &headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }

@@ -9,7 +9,7 @@ use chart_index_browse::{ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{ChartsetPage, SearchQuery};
 use chart_index_domain::{ChartsetId, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimited, RequestHeaders, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
 
 use crate::PagesState;
 use crate::format;
@@ -21,11 +21,11 @@ use crate::set_view::{SetItem, SetView};
 /// `GET /feed.atom`, for the filters and the order of a list.
 pub(crate) async fn feed(
     State(state): State<Arc<PagesState>>,
-    RateLimited(check, parsed): RateLimited<ParsedList>,
+    parsed: ParsedList,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let query = parsed.query.selection();
-    let read = ListRead { cache: &state.cache, check: Some(check), headers: &headers };
+    let read = ListRead { cache: &state.cache, headers: &headers };
     let format = Arc::new(AtomFormat(Arc::clone(&state)));
     let page = state.engines.read_page(read, query.search, &format).await?;
     Ok(page.body.into_response(&headers, CachePolicy::Page, MediaType::Atom))

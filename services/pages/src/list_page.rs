@@ -12,7 +12,7 @@ use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{ChartsetPage, ParameterError, SearchQuery, Sort};
 use chart_index_domain::{ChartsetId, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
 
 use crate::PagesState;
 use crate::closest::{self, Closest};
@@ -34,30 +34,23 @@ const OUT_OF_DATE: Duration = Duration::from_mins(1);
 /// address without its empty fields.
 pub(crate) async fn list(
     State(state): State<Arc<PagesState>>,
-    check: RateLimitCheck,
     RawQuery(query_string): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let query_string = query_string.unwrap_or_default();
     let parsed = match ListQuery::parse(&query_string) {
         Ok(parsed) => parsed,
-        Err(error) => return list_without_mistake(&state, check, query_string, error, &headers).await,
+        Err(error) => return list_without_mistake(&state, query_string, error, &headers).await,
     };
     let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages, &state.settings);
-    let mut check = Some(check);
-    if shortcut.is_some() || parsed.is_form {
-        if let Some(check) = check.take() {
-            check.admit().await?;
-        }
-        let path = match shortcut {
-            Some(shortcut) => shortcut.path(&state.store).await,
-            None => None,
-        };
-        if let Some(path) = path.or_else(|| parsed.is_form.then(|| parsed.query.path())) {
-            return Ok(see_other(&path));
-        }
+    let path = match shortcut {
+        Some(shortcut) => shortcut.path(&state.store).await,
+        None => None,
+    };
+    if let Some(path) = path.or_else(|| parsed.is_form.then(|| parsed.query.path())) {
+        return Ok(see_other(&path));
     }
-    let read = ListRead { cache: &state.cache, check, headers: &headers };
+    let read = ListRead { cache: &state.cache, headers: &headers };
     let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view, mistake: None });
     let page = state.engines.read_page(read, parsed.query.search, &format).await?;
     Ok(respond(page, &headers))
@@ -66,13 +59,12 @@ pub(crate) async fn list(
 /// The list without the parameters that are wrong, with the first error at its field.
 async fn list_without_mistake(
     state: &Arc<PagesState>,
-    check: RateLimitCheck,
     query_string: String,
     error: ParameterError,
     headers: &RequestHeaders,
 ) -> Result<Response, ApiError> {
     let query = ListQuery::parse_without_mistakes(&query_string, &error);
-    let read = ListRead { cache: &state.cache, check: Some(check), headers };
+    let read = ListRead { cache: &state.cache, headers };
     let mistake = Some(Mistake { query_string, error: error.clone() });
     let format = Arc::new(HtmlFormat { state: Arc::clone(state), view: query.view, mistake });
     let page = state.engines.read_page(read, query.search, &format).await?;

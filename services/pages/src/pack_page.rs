@@ -7,9 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{Chartset, PublicSource, ReadError, SourceKind, SourceRef};
-use chart_index_http::{
-    ApiError, CachePolicy, MediaType, PathParam, RateLimited, RequestHeaders, Resource, TextBody,
-};
+use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
 
 use crate::PagesState;
 use crate::creators::{self, CreatorLink};
@@ -25,20 +23,17 @@ const MAX_SETS: u32 = 1_000;
 /// `GET /packs/{ref}`.
 pub(crate) async fn pack(
     State(state): State<Arc<PagesState>>,
-    RateLimited(check, PathParam(text)): RateLimited<PathParam>,
+    PathParam(text): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let number = text.parse().ok().and_then(SourceRef::from_number);
-    let Some(pack) = number.filter(|pack| pack.as_str() == text) else {
-        check.admit().await?;
-        return Err(ApiError::NotFound(Resource::Pack));
-    };
+    let pack = number.filter(|pack| pack.as_str() == text).ok_or(ApiError::NotFound(Resource::Pack))?;
     let key = CacheKey::page(&[b"pack ", text.as_bytes()].concat());
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read(&state, pack).await }
     };
-    let body = state.cache.read_text(check, key, &headers, fill).await?;
+    let body = state.cache.read_text(key, &headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Pack))?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }

@@ -38,7 +38,7 @@ async fn choose(state: &PagesState, query: &SearchQuery, number: u64) -> Result<
     let page = PageRequest::clamped(i64::try_from(number).unwrap_or(i64::MAX), 1);
     let query = SearchQuery { page, after: None, ..query.clone() };
     let headers = RequestHeaders::default();
-    let read = ListRead { cache: &state.cache, check: None, headers: &headers };
+    let read = ListRead { cache: &state.cache, headers: &headers };
     let page = state.engines.read_page(read, query, &Arc::new(ChoiceFormat)).await?;
     Ok(Choice::parse(page.body.bytes()))
 }

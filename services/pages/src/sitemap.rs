@@ -7,10 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{Entity, ReadError};
-use chart_index_http::{
-    ApiError, CachePolicy, MediaType, PathParam, RateLimitCheck, RateLimited, RequestHeaders, Resource,
-    TextBody,
-};
+use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
 
 use crate::render::render;
 use crate::{PagesState, api_docs, format};
@@ -48,38 +45,35 @@ impl Entry {
 /// `GET /sitemap.xml`: the index of the parts.
 pub(crate) async fn index(
     State(state): State<Arc<PagesState>>,
-    check: RateLimitCheck,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read_index(&state).await }
     };
-    respond(&state, check, "index", &headers, fill).await
+    respond(&state, "index", &headers, fill).await
 }
 
 /// `GET /sitemaps/{part}.xml`.
 pub(crate) async fn part(
     State(state): State<Arc<PagesState>>,
-    RateLimited(check, PathParam(name)): RateLimited<PathParam>,
+    PathParam(name): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let part = name.strip_suffix(".xml").unwrap_or_default();
     let number = part.parse::<u64>().ok().filter(|number| number.to_string() == part);
     if number.is_none() && part != OTHER_PAGES {
-        check.admit().await?;
         return Err(ApiError::NotFound(Resource::Endpoint));
     }
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read_part(&state, number).await }
     };
-    respond(&state, check, part, &headers, fill).await
+    respond(&state, part, &headers, fill).await
 }
 
 async fn respond<F, Fut>(
     state: &PagesState,
-    check: RateLimitCheck,
     name: &str,
     headers: &RequestHeaders,
     fill: F,
@@ -90,7 +84,7 @@ where
 {
     // Replicas with another public URL may share the cache.
     let key = CacheKey::page(format!("sitemap {} {name}", public_url(state)).as_bytes());
-    let body = state.cache.read_text(check, key, headers, fill).await?;
+    let body = state.cache.read_text(key, headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Endpoint))?;
     Ok(body.into_response(headers, CachePolicy::Page, MediaType::Xml))
 }

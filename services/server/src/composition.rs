@@ -126,15 +126,17 @@ impl App {
         let exports = arguments.exports.exports_dir.clone().filter(|_| serves_exports);
         start_checks::spawn(exports, store.objects().cloned());
         let redis = RedisConfig::new(arguments.redis.endpoint());
-        let cache = connect_cache(arguments, &redis, changes)?;
+        let (rate_limiter, cache) = connect_redis(arguments, &redis, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
         let end_of_waits = CancellationToken::new();
         let max_long_polls = NonZeroUsize::try_from(arguments.changes.max_long_polls)?;
         let max_long_polls = max_long_polls.min(half(max_connections));
         let long_polls = LongPolls::new(watch.subscribe(), max_long_polls, end_of_waits.clone());
         let routes = routes(arguments, engines, &store, &cache, long_polls);
-        let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
-        let workers = workers(threads, &public, cache.rate_limiter().limiter(), &redis)?;
+        let limiter = rate_limiter.limiter().clone();
+        let public =
+            HttpService::public(routes, rate_limiter, &arguments.request_limits, telemetry.sampler());
+        let workers = workers(threads, &public, &limiter, &redis)?;
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private = HttpService::private(monitored);
         Ok(Self { store, monitoring, _watch: watch, readiness, end_of_waits, workers, private })
@@ -204,11 +206,11 @@ const INVALID_REDIS: &str = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
 /// # Errors
 ///
 /// The Redis settings are invalid.
-fn connect_cache(
+fn connect_redis(
     arguments: &ServeArguments,
     redis: &RedisConfig,
     changes: Arc<RecentChanges>,
-) -> anyhow::Result<ResponseCache> {
+) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
     let connect = |name| RedisConnection::connect(name, redis.clone()).context(INVALID_REDIS);
     let pool = RedisPool::new(redis).context(INVALID_REDIS)?;
     let connections = CacheConnections { main: connect("main")?, rox: connect("rox")?, pool };
@@ -217,7 +219,7 @@ fn connect_cache(
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
     let limiter = Limiter::new(config, connections.main);
     let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
-    Ok(ResponseCache::new(rate_limiter, cache).with_cdn(arguments.cdn))
+    Ok((rate_limiter, ResponseCache::new(cache).with_cdn(arguments.cdn)))
 }
 
 fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> CacheConfig {
@@ -282,7 +284,7 @@ fn routes(
     cache: &ResponseCache,
     long_polls: LongPolls,
 ) -> Routes {
-    let mut routes = Routes::new(cache.rate_limiter()).with_tags(arguments.cdn);
+    let mut routes = Routes::new().with_tags(arguments.cdn);
     if arguments.services.contains(&Service::Lookup) {
         let state = LookupState {
             store: store.clone(),
@@ -314,7 +316,6 @@ fn routes(
     if arguments.services.contains(&Service::Bulk) {
         let options = BulkOptions {
             store: store.clone(),
-            rate_limiter: cache.rate_limiter().clone(),
             background: Handle::current(),
             exports: arguments.exports.clone(),
             long_polls,

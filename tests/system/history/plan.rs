@@ -134,7 +134,7 @@ pub(crate) const fn has_objects(seed: u64) -> bool {
 
 /// Whether the catalogue has the large chartsets.
 pub(crate) const fn has_large(seed: u64) -> bool {
-    seed % 3 == 0
+    seed.is_multiple_of(3)
 }
 
 /// Generates the steps of a history of this length. Steps that have not begun at its end are left out.

@@ -24,7 +24,7 @@ impl Cache {
     ///
     /// The fill failed, took too long, or had to wait too long, and for one of the keys no older response is
     /// cached.
-    pub async fn get_or_fill_many<F, Fut>(
+    pub async fn get_many<F, Fut>(
         self: &Arc<Self>,
         keys: &[CacheKey],
         fill: F,

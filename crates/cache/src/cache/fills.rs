@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use chart_index_domain::ReadError;
 use chart_index_instrumentation::{child_span, set_current_as_parent};
-use chart_index_permits::Announced;
 use tracing::{Instrument, Span, debug_span, field};
 
 use crate::freshness::{Freshness, Timestamps};
@@ -16,13 +15,11 @@ use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
 use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind};
 
 /// Why a fill is started.
-#[derive(Debug)]
-pub(crate) enum Purpose {
-    /// Requests wait for the response, which Redis does not have. The fill may have been announced.
-    Request(Option<Announced>),
-    /// Nothing waits: a stale response from memory is served meanwhile. Redis may have a fresh one.
-    RefreshFromRedis,
-    /// Nothing waits: a stale response from Redis is served meanwhile.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// Requests wait for the response.
+    Request,
+    /// Nothing waits: a stale response is served meanwhile.
     Refresh,
 }
 
@@ -35,12 +32,7 @@ enum Joined {
 impl Cache {
     /// Waits for the fill in flight, or starts one. Falls back to an older response if the fill fails or takes
     /// too long.
-    pub(crate) async fn fetch<F, Fut>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        announced: Option<Announced>,
-        fill: F,
-    ) -> FillResult
+    pub(crate) async fn fetch<F, Fut>(self: &Arc<Self>, key: CacheKey, fill: F) -> FillResult
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
@@ -49,7 +41,11 @@ impl Cache {
         let Some(_waiting) = self.limits.try_acquire_waiter(kind) else {
             return self.shed(&key);
         };
-        match self.join_or_start(key, Purpose::Request(announced), fill) {
+        // At once, since a rejection must cost little.
+        if self.limits.rejects_fills(kind) && !self.is_in_flight(&key) {
+            return self.shed(&key);
+        }
+        match self.join_or_start(key, Purpose::Request, fill) {
             Joined::Cached(response) => {
                 self.metrics.count(kind, Read::Joined);
                 Ok(response)
@@ -62,7 +58,7 @@ impl Cache {
     }
 
     /// The outcome of a request that may not wait for a fill: an older response or an error.
-    pub(crate) fn shed(&self, key: &CacheKey) -> FillResult {
+    fn shed(&self, key: &CacheKey) -> FillResult {
         self.metrics.shed.add(1);
         let older = self.fallback(key);
         self.metrics.count(key.kind(), if older.is_some() { Read::Older } else { Read::Error });
@@ -110,13 +106,13 @@ impl Cache {
 
     /// Starts a fill in the background, unless one is in flight or failed recently. It fails if no permit is
     /// free: the requests that wait for permits have no response yet.
-    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, purpose: Purpose, fill: F)
+    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         if !self.failed_recently(&key)
-            && let Joined::Fill(mut waiter) = self.join_or_start(key, purpose, fill)
+            && let Joined::Fill(mut waiter) = self.join_or_start(key, Purpose::Refresh, fill)
             && waiter.runs_fill()
         {
             let this = Arc::clone(self);
@@ -150,23 +146,21 @@ impl Cache {
         Joined::Fill(Waiter::with_fill(outcome, fill.instrument(span)))
     }
 
-    /// Runs a fill to its completion.
+    /// Runs a fill to its completion: reads Redis, and then the store.
     async fn run<F, Fut>(self: &Arc<Self>, key: CacheKey, purpose: Purpose, handle: FillHandle, fill: F)
     where
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<Filled, ReadError>>,
     {
-        if matches!(purpose, Purpose::RefreshFromRedis) {
-            let record = self.redis.get(&key).await;
-            if let Some((response, Freshness::Fresh)) = self.insert_record(key, record) {
-                record_outcome(FillOutcome::of(&response));
-                handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| ());
-                return;
-            }
+        let record = self.redis.get(&key).await;
+        if let Some((response, Freshness::Fresh)) = self.insert_record(key, record) {
+            record_outcome(FillOutcome::of(&response));
+            handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| ());
+            return;
         }
         let permit = match purpose {
-            Purpose::Request(announced) => self.limits.acquire_fill(key.kind(), announced).await,
-            Purpose::RefreshFromRedis | Purpose::Refresh => self.limits.try_acquire_fill(key.kind()),
+            Purpose::Request => self.limits.acquire_fill(key.kind()).await,
+            Purpose::Refresh => self.limits.try_acquire_fill(key.kind()),
         };
         let Some(_permit) = permit else {
             self.metrics.shed.add(1);

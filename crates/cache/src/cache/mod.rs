@@ -6,17 +6,13 @@ mod stats;
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chart_index_domain::ReadError;
-use chart_index_permits::Announced;
-use chart_index_redis::RedisConnection;
 use futures_util::TryFutureExt;
 
-use self::fills::Purpose;
 pub use self::stats::CacheStats;
 use crate::fill_limits::FillLimits;
 use crate::freshness::{FRESH_IF_UNKNOWN, Freshness, FreshnessRules, Timestamps};
@@ -28,7 +24,7 @@ use crate::redis_tier::RedisTier;
 use crate::single_flight::{Shard, SingleFlight};
 use crate::version::Version;
 use crate::{
-    CacheConfig, CacheConnections, CacheKey, CachedBody, CachedResponse, Clock, FillError, Filled, Kind,
+    CacheConfig, CacheConnections, CacheKey, CachedBody, CachedResponse, Clock, FillError, Filled,
     MemoryLookup, Representation,
 };
 
@@ -70,97 +66,25 @@ impl Cache {
     /// Concurrent requests for the key share its outcome, including an error; the next request after an error
     /// tries again. If the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older
     /// response is returned if there is one.
-    pub async fn get_or_fill<F, Fut, R>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        fill: F,
-    ) -> Result<CachedResponse, FillError>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
-        R: Into<Filled> + 'static,
-    {
-        let connection = self.redis.connection(Kind::Lookup);
-        self.get_or_fill_if_admitted(key, connection, ready(Ok(())), fill).await
-    }
-
-    /// Returns the response like [`get_or_fill`](Self::get_or_fill), if `admission` succeeds, which is what
-    /// decides on the rate limit by asking Redis over this connection. Both take at most one round trip:
-    ///
-    /// - If the response is in memory, only the admission asks Redis.
-    /// - Otherwise the response is read from Redis at the same time, over the same connection. A ROX file is
-    ///   read over its own connection.
-    /// - If a fill for the response is in flight, only the admission asks Redis, and the fill is joined.
-    /// - If this fill would be rejected because too many others wait for a permit, the admission is awaited if
-    ///   there is an older response to serve, else nothing is: rejecting a request must cost little.
     ///
     /// # Errors
     ///
-    /// That of the admission, before anything is read from the store, or that of the fill.
-    pub async fn get_or_fill_if_admitted<E, F, Fut, R>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        connection: &RedisConnection,
-        admission: impl Future<Output = Result<(), E>>,
-        fill: F,
-    ) -> Result<CachedResponse, E>
+    /// The fill failed, took too long, or was rejected because too many others wait for a permit.
+    pub async fn get<F, Fut, R>(self: &Arc<Self>, key: CacheKey, fill: F) -> Result<CachedResponse, FillError>
     where
-        E: From<FillError>,
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let cached = self.get_from_memory(&key);
         let fill = || fill().map_ok(Into::into);
-        if cached == MemoryLookup::Miss && !self.is_in_flight(&key) {
-            let Some(announced) = self.limits.announce_fill(key.kind()) else {
-                if self.fallback(&key).is_some() {
-                    admission.await?;
-                }
-                return Ok(self.shed(&key)?);
-            };
-            // Boxed, as below: the future of a hit is small, since what is larger is only needed by others.
-            return Box::pin(self.read_if_admitted(key, connection, admission, fill, announced)).await;
-        }
-        admission.await?;
-        match cached {
+        match self.get_from_memory(&key) {
             MemoryLookup::Fresh(response) => Ok(response),
             MemoryLookup::Stale(response) => {
-                self.refresh(key, Purpose::RefreshFromRedis, fill);
+                self.refresh(key, fill);
                 Ok(response)
             }
-            // A fill is in flight.
-            MemoryLookup::Miss => Ok(Box::pin(self.fetch(key, None, fill)).await?),
-        }
-    }
-
-    /// Awaits the admission and the read of Redis together, and reads the store if Redis does not have the
-    /// response.
-    async fn read_if_admitted<E, F, Fut>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        connection: &RedisConnection,
-        admission: impl Future<Output = Result<(), E>>,
-        fill: F,
-        announced: Announced,
-    ) -> Result<CachedResponse, E>
-    where
-        E: From<FillError>,
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
-    {
-        let connection = if key.kind().is_file() { self.redis.connection(key.kind()) } else { connection };
-        let (admitted, record) = tokio::join!(admission, self.redis.get_over(connection, &key));
-        admitted?;
-        match self.insert_record(key, record) {
-            Some((response, Freshness::Fresh)) => Ok(response),
-            Some((response, Freshness::Stale)) => {
-                self.refresh(key, Purpose::Refresh, fill);
-                Ok(response)
-            }
-            Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => {
-                Ok(self.fetch(key, Some(announced), fill).await?)
-            }
+            // Boxed, so that the future of a hit is small.
+            MemoryLookup::Miss => Box::pin(self.fetch(key, fill)).await,
         }
     }
 

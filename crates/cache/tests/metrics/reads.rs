@@ -66,7 +66,7 @@ async fn request_that_waits_for_a_fill_is_joined() {
     let (cache, store) = (memory_only(CacheConfig::default()), Store::default());
     let read = || {
         let store = store.clone();
-        cache.get_or_fill(key(1), || store.read())
+        cache.get(key(1), || store.read())
     };
     let (first, second) = tokio::join!(read(), read());
     assert_eq!((first.unwrap(), second.unwrap()), (version(0), version(0)));
@@ -82,14 +82,14 @@ async fn failed_fill_is_an_error_without_an_older_response() {
     let cache = memory_only(config);
     store.set_down(true);
     let down = store.clone();
-    cache.get_or_fill(key(1), || down.read()).await.unwrap_err();
-    let outcome = cache.get_or_fill(key(2), hanging).await;
+    cache.get(key(1), || down.read()).await.unwrap_err();
+    let outcome = cache.get(key(2), hanging).await;
     assert!(matches!(outcome, Err(FillError::TimedOut)), "{outcome:?}");
     let outcome = cache
-        .get_or_fill(key(3), async || -> Result<CachedResponse, ReadError> { panic!("a defect in a fill") })
+        .get(key(3), async || -> Result<CachedResponse, ReadError> { panic!("a defect in a fill") })
         .await;
     assert!(matches!(outcome, Err(FillError::Abandoned)), "{outcome:?}");
-    cache.get_or_fill(key(4), || async { Ok(CachedResponse::NotFound) }).await.unwrap();
+    cache.get(key(4), || async { Ok(CachedResponse::NotFound) }).await.unwrap();
     assert_reads(&telemetry, &[("memory miss", 4.0), ("store error", 3.0), ("store filled", 1.0)]);
     let fills = ["error", "timeout", "not_found", "found"].map(|outcome| fills(&telemetry, outcome));
     assert_eq!(fills, [2, 1, 1, 0], "a fill that panics is an error");
@@ -102,15 +102,15 @@ async fn older_response_is_counted() {
     let (clock, store) = (config.clock.clone(), Store::default());
     let cache = memory_only(config);
     let read = store.clone();
-    cache.get_or_fill(key(1), || read.read()).await.unwrap();
+    cache.get(key(1), || read.read()).await.unwrap();
     clock.advance(Duration::from_secs(10));
     store.set_down(true);
     let down = store.clone();
-    assert_eq!(cache.get_or_fill(key(1), || down.read()).await.unwrap(), version(0));
+    assert_eq!(cache.get(key(1), || down.read()).await.unwrap(), version(0));
     assert_reads(&telemetry, &[("memory miss", 2.0), ("store filled", 1.0), ("store older", 1.0)]);
     // Not within a second of the failure.
     clock.advance(Duration::from_secs(2));
-    assert_eq!(cache.get_or_fill(key(1), hanging).await.unwrap(), version(0));
+    assert_eq!(cache.get(key(1), hanging).await.unwrap(), version(0));
     assert_reads(&telemetry, &[("memory miss", 3.0), ("store filled", 1.0), ("store older", 2.0)]);
 }
 
@@ -121,8 +121,8 @@ async fn dropped_request_is_counted() {
     let fills_in_flight =
         || telemetry.value("chart_index.cache.fills.in_flight", &[("chart_index.pool", "store")]);
     {
-        let mut first = pin!(cache.get_or_fill(key(1), hanging));
-        let mut second = pin!(cache.get_or_fill(key(1), hanging));
+        let mut first = pin!(cache.get(key(1), hanging));
+        let mut second = pin!(cache.get(key(1), hanging));
         assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
         assert_eq!(fills_in_flight(), Some(1));
     }
@@ -137,12 +137,12 @@ async fn request_above_the_limits_is_an_error_or_older() {
     let (clock, store) = (config.clock.clone(), Store::default());
     let cache = memory_only(config);
     let read = store.clone();
-    cache.get_or_fill(key(1), || read.read()).await.unwrap();
+    cache.get(key(1), || read.read()).await.unwrap();
     clock.advance(Duration::from_secs(10));
-    let mut waiting = pin!(cache.get_or_fill(key(2), hanging));
+    let mut waiting = pin!(cache.get(key(2), hanging));
     assert!(poll!(&mut waiting).is_pending());
-    assert_eq!(cache.get_or_fill(key(1), hanging).await.unwrap(), version(0));
-    let refused: ReadResult = cache.get_or_fill(key(3), hanging).await;
+    assert_eq!(cache.get(key(1), hanging).await.unwrap(), version(0));
+    let refused: ReadResult = cache.get(key(3), hanging).await;
     assert!(matches!(refused, Err(FillError::Overloaded)), "{refused:?}");
     let expected = [("memory miss", 4.0), ("store error", 1.0), ("store filled", 1.0), ("store older", 1.0)];
     assert_reads(&telemetry, &expected);

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Cache, CacheConfig, CachedResponse, FillError};
+use chart_index_cache::{Cache, CacheConfig, CachedResponse};
 use chart_index_domain::ReadError;
-use chart_index_ratelimit::Group;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::{RecordedSpan, RecordedTelemetry};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span, debug_span, info_span};
 
 use crate::memory_only;
-use crate::support::{Replica, Store, address, eventually, key, version};
+use crate::support::{Replica, Store, eventually, key, version};
 
 /// A fill that waits for `release`, with a span of its own like those of the store.
 async fn read_store(release: Arc<Notify>) -> Result<CachedResponse, ReadError> {
@@ -24,7 +23,7 @@ async fn read_store(release: Arc<Notify>) -> Result<CachedResponse, ReadError> {
 /// A request for key 1 in a span.
 fn request(cache: &Arc<Cache>, release: &Arc<Notify>, span: Span) -> tokio::task::JoinHandle<CachedResponse> {
     let (cache, release) = (cache.clone(), Arc::clone(release));
-    let read = async move { cache.get_or_fill(key(1), || read_store(release)).await.unwrap() };
+    let read = async move { cache.get(key(1), || read_store(release)).await.unwrap() };
     tokio::spawn(read.instrument(span))
 }
 
@@ -60,24 +59,15 @@ async fn fill_is_a_child_and_joined_requests_link_to_it() {
 }
 
 #[tokio::test]
-async fn rate_limited_miss_asks_redis_and_fills() {
+async fn fill_reads_redis_and_the_store() {
     let telemetry = RecordedTelemetry::start();
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let release = Arc::new(Notify::new());
     release.notify_one();
-    // Redis knows the script afterwards: it is not sent again.
-    assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_ok());
-    let admission =
-        async { replica.limiter.check(Group::Lookup, address(2)).await.map_err(|_| FillError::Overloaded) };
-    let (connection, fill) = (replica.limiter.connection(), || read_store(release));
-    let read = replica.cache.get_or_fill_if_admitted(key(1), connection, admission, fill);
-    read.instrument(info_span!("request")).await.unwrap();
-    let names = ["request", "EVALSHA", "GET", "fill", "store"];
-    let [request, check, get, fill, store] = named(&telemetry, names);
-    assert_eq!([check.parent, get.parent, fill.parent], [request.id; 3]);
-    assert_eq!(store.parent, fill.id);
-    assert_eq!(check.attributes["db.operation.batch.size"], "1");
+    request(&replica.cache, &release, info_span!("request")).await.unwrap();
+    let [request, fill, get, store] = named(&telemetry, ["request", "fill", "GET", "store"]);
+    assert_eq!((fill.parent, get.parent, store.parent), (request.id, fill.id, fill.id));
 }
 
 #[tokio::test]

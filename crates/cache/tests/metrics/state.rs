@@ -22,7 +22,7 @@ async fn memory_is_reported() {
     let count = 1_000_u32;
     for number in 0..count {
         let fill = || async { Ok::<_, ReadError>(CachedResponse::found(vec![0; 6_000], "tag")) };
-        cache.get_or_fill(key(number.into()), fill).await.unwrap();
+        cache.get(key(number.into()), fill).await.unwrap();
     }
     let [limit, size, entries, evictions] = state();
     assert!(size > limit / 2 && size <= limit, "{size}");
@@ -45,7 +45,7 @@ async fn fills_in_flight_are_reported_by_pool() {
     let (list, page) = (CacheKey::list(b""), CacheKey::page(b""));
     let searched = list.searched_by(Engine::Postgres);
     let mut fills =
-        [key(1), key(2), key(3), list, page, searched].map(|key| Box::pin(cache.get_or_fill(key, hanging)));
+        [key(1), key(2), key(3), list, page, searched].map(|key| Box::pin(cache.get(key, hanging)));
     for fill in &mut fills {
         assert!(poll!(pin!(fill)).is_pending());
     }

@@ -26,7 +26,7 @@ async fn read(
         *asked.lock().unwrap() = Some(positions);
         responses.into_iter().collect()
     };
-    let responses = replica.cache.get_or_fill_many(keys, fill).await;
+    let responses = replica.cache.get_many(keys, fill).await;
     let asked = asked.lock().unwrap().take();
     (responses, asked)
 }
@@ -90,7 +90,7 @@ async fn batch_from_before_a_change_is_read_again() {
                 release.notified().await;
                 Ok(vec![version(0); positions.len()])
             };
-            cache.get_or_fill_many(&keys([1, 2]), fill).await.unwrap()
+            cache.get_many(&keys([1, 2]), fill).await.unwrap()
         }
     });
     started.notified().await;
@@ -139,7 +139,7 @@ async fn batches_have_permits_of_their_own() {
                 drop(release.acquire().await.unwrap());
                 Ok(vec![version(0); positions.len()])
             };
-            cache.get_or_fill_many(&keys([1_000 + number]), fill).await.unwrap()
+            cache.get_many(&keys([1_000 + number]), fill).await.unwrap()
         }));
     }
     eventually(async || *in_flight.lock().unwrap() == permits).await;

@@ -28,14 +28,14 @@ async fn read_slowly(
         }
     };
     let cache = replica.cache.clone();
-    let read = tokio::spawn(async move { cache.get_or_fill(key, || fill).await.unwrap() });
+    let read = tokio::spawn(async move { cache.get(key, || fill).await.unwrap() });
     started.notified().await;
     (read, release)
 }
 
 async fn fails(replica: &Replica, key: CacheKey, store: &Store) -> bool {
     let store = store.clone();
-    matches!(replica.cache.get_or_fill(key, || store.read()).await, Err(FillError::Failed(_)))
+    matches!(replica.cache.get(key, || store.read()).await, Err(FillError::Failed(_)))
 }
 
 /// The record of chart 1, once it is written.
@@ -166,7 +166,7 @@ async fn requests_do_not_join_a_fill_from_before_a_change() {
     replica.poll(2, &[1]);
     assert_eq!(replica.read(key(1), &store).await, version(1));
     let joined =
-        replica.cache.get_or_fill(key(2), async || -> Result<CachedResponse, ReadError> { panic!("joined") });
+        replica.cache.get(key(2), async || -> Result<CachedResponse, ReadError> { panic!("joined") });
     release_unrelated.notify_one();
     assert_eq!((joined.await.unwrap(), unrelated.await.unwrap()), (version(0), version(0)));
     release.notify_one();
@@ -252,7 +252,7 @@ async fn list_of_an_engine_that_lags_has_its_position() {
     let read_at = async |number, origin, sequence| {
         let position = Some(Position { origin, sequence });
         let filled = Filled { response: version(0), position };
-        replica.cache.get_or_fill(list(number), async || Ok(filled)).await.unwrap();
+        replica.cache.get(list(number), async || Ok(filled)).await.unwrap();
     };
     read_at(1, ORIGIN, 2).await;
     read_at(2, ORIGIN, 1).await;

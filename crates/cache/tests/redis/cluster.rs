@@ -32,7 +32,7 @@ async fn replicas_share_the_records_of_a_cluster() {
     eventually(async || records(&cluster).await.iter().sum::<u64>() == KEYS).await;
     assert!(records(&cluster).await.iter().all(|records| *records > 0), "every node holds some of them");
     for number in 0..KEYS {
-        assert_eq!(there.read_limited(1, key(number), &store).await, Ok(version(0)));
+        assert_eq!(there.read(key(number), &store).await, version(0));
     }
     assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");
 }
@@ -61,6 +61,6 @@ async fn only_records_of_a_frozen_node_are_read_from_the_store() {
         missing = positions.len() as u64;
         Ok(positions.iter().map(|_| version(0)).collect())
     };
-    let responses = batch.cache.get_or_fill_many(&keys, fill).await.unwrap();
+    let responses = batch.cache.get_many(&keys, fill).await.unwrap();
     assert_eq!((responses.len() as u64, missing), (KEYS, frozen), "a batch");
 }

@@ -50,12 +50,13 @@ async fn dropped_request_does_not_cancel_the_fill() {
         }
     };
     let cache = replica.cache.clone();
-    let client = tokio::spawn(async move { cache.get_or_fill(key(1), || fill).await });
+    let client = tokio::spawn(async move { cache.get(key(1), || fill).await });
     started.notified().await;
-    let mut waiting =
-        pin!(replica.cache.get_or_fill(key(1), async || -> Result<CachedResponse, ReadError> {
-            panic!("a fill is in flight")
-        }));
+    let mut waiting = pin!(
+        replica
+            .cache
+            .get(key(1), async || -> Result<CachedResponse, ReadError> { panic!("a fill is in flight") })
+    );
     assert!(poll!(&mut waiting).is_pending());
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
@@ -72,7 +73,7 @@ async fn waiters_share_the_error_and_the_next_request_retries() {
     store.set_down(true);
     let outcomes = join_all((0..100).map(|_| {
         let store = store.clone();
-        replica.cache.get_or_fill(key(1), || store.read())
+        replica.cache.get(key(1), || store.read())
     }));
     assert!(outcomes.await.iter().all(|outcome| matches!(outcome, Err(FillError::Failed(_)))));
     assert_eq!(store.reads(), 1);
@@ -85,7 +86,7 @@ async fn panicking_fill_is_an_error_and_is_retried() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let outcomes = join_all((0..10).map(|_| {
-        replica.cache.get_or_fill(key(1), async || -> Result<CachedResponse, ReadError> {
+        replica.cache.get(key(1), async || -> Result<CachedResponse, ReadError> {
             tokio::task::yield_now().await;
             panic!("a defect in a fill")
         })
@@ -127,7 +128,7 @@ async fn old_response_is_served_only_while_the_store_fails() {
     assert_eq!(replica.read(key(1), &store).await, version(1));
     store.set_down(true);
     replica.clock.advance(Duration::from_hours(2));
-    let outcome = replica.cache.get_or_fill(key(1), move || store.read()).await;
+    let outcome = replica.cache.get(key(1), move || store.read()).await;
     assert!(matches!(outcome, Err(FillError::Failed(_))), "the older response has expired");
 }
 
@@ -138,8 +139,7 @@ async fn hanging_store_falls_back_to_an_older_response() {
     replica.read(key(1), &Store::default()).await;
     replica.poll_pending(1);
     replica.clock.advance(Duration::from_mins(20));
-    let hanging =
-        || replica.cache.get_or_fill(key(1), std::future::pending::<Result<CachedResponse, ReadError>>);
+    let hanging = || replica.cache.get(key(1), std::future::pending::<Result<CachedResponse, ReadError>>);
     let started = tokio::time::Instant::now();
     for _ in 0..20 {
         assert_eq!(hanging().await.unwrap(), version(0));
@@ -168,7 +168,7 @@ async fn refreshes_leave_permits_to_misses() {
     }
     replica.clock.advance(Duration::from_mins(12));
     let release = Arc::new(Notify::new());
-    let mut slow = pin!(replica.cache.get_or_fill(key(21), {
+    let mut slow = pin!(replica.cache.get(key(21), {
         let release = Arc::clone(&release);
         async move || {
             release.notified().await;
@@ -200,7 +200,7 @@ async fn refreshes_leave_permits_to_misses() {
 /// A read of a store that never responds.
 fn hanging(replica: &Replica, key: CacheKey) -> impl Future<Output = Result<CachedResponse, FillError>> {
     let cache = replica.cache.clone();
-    async move { cache.get_or_fill(key, std::future::pending::<Result<CachedResponse, ReadError>>).await }
+    async move { cache.get(key, std::future::pending::<Result<CachedResponse, ReadError>>).await }
 }
 
 #[tokio::test]

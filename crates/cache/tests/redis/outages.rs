@@ -79,7 +79,7 @@ async fn writes_to_a_slow_redis_are_bounded() {
             let _permit = release.acquire().await;
             Ok::<_, ReadError>(version(0))
         };
-        tokio::spawn(async move { cache.get_or_fill(key(number), fill).await })
+        tokio::spawn(async move { cache.get(key(number), fill).await })
     });
     let reads: Vec<_> = reads.collect();
     eventually(async || replica.cache.stats().fills_in_flight[0] == 1_500).await;

@@ -1,17 +1,15 @@
 //! Replicas with real Redis servers, and a store that counts its reads.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chart_index_cache::{
-    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, FillError, RecentChanges,
+    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, RecentChanges,
 };
 use chart_index_domain::{
     CatalogueChange, CataloguePoll, Entity, Lineage, NoteHash, Origin, Position, ReadError,
 };
-use chart_index_ratelimit::{ClientAddress, Group, Limiter, LimiterConfig};
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection, RedisPool};
 use tokio::time::{Instant, sleep};
@@ -67,10 +65,9 @@ pub(crate) fn version(number: u64) -> CachedResponse {
     CachedResponse::found(format!("{{\"version\":{number}}}"), &format!("tag-{number}"))
 }
 
-/// A replica: a cache with its own connections and limiter.
+/// A replica: a cache with its own connections.
 pub(crate) struct Replica {
     pub(crate) cache: Arc<Cache>,
-    pub(crate) limiter: Limiter,
     pub(crate) connections: CacheConnections,
     pub(crate) clock: Clock,
     pub(crate) changes: Arc<RecentChanges>,
@@ -104,8 +101,7 @@ impl Replica {
         let (clock, changes) = (config.clock.clone(), Arc::new(RecentChanges::new()));
         let config = CacheConfig { changes: Some(Arc::clone(&changes)), ..config };
         let cache = Cache::new(config, connections.clone());
-        let limiter = Limiter::new(LimiterConfig::default(), connections.main.clone());
-        Self { cache, limiter, connections, clock, changes }
+        Self { cache, connections, clock, changes }
     }
 
     /// Its connections to Redis.
@@ -141,37 +137,7 @@ impl Replica {
     /// Reads a key through this replica.
     pub(crate) async fn read(&self, key: CacheKey, store: &Store) -> CachedResponse {
         let store = store.clone();
-        self.cache.get_or_fill(key, || store.read()).await.unwrap()
-    }
-
-    /// The same within the rate limit of a client.
-    pub(crate) async fn read_limited(
-        &self,
-        client: u32,
-        key: CacheKey,
-        store: &Store,
-    ) -> Result<CachedResponse, Rejection> {
-        let (limiter, store) = (&self.limiter, store.clone());
-        let check = limiter.prepare(Group::Lookup, address(client)).map_err(|_| Rejection::Refused)?;
-        let admission = async { limiter.decide(check).await.map_err(|_| Rejection::Refused) };
-        let connection = limiter.connection();
-        self.cache.get_or_fill_if_admitted(key, connection, admission, move || store.read()).await
-    }
-}
-
-/// Why a rate-limited read has no response.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Rejection {
-    Refused,
-    Overloaded,
-}
-
-impl From<FillError> for Rejection {
-    fn from(error: FillError) -> Self {
-        match error {
-            FillError::Overloaded => Self::Overloaded,
-            FillError::Failed(_) | FillError::TimedOut | FillError::Abandoned => panic!("{error}"),
-        }
+        self.cache.get(key, || store.read()).await.unwrap()
     }
 }
 
@@ -228,10 +194,6 @@ pub(crate) fn key(number: u64) -> CacheKey {
 pub(crate) fn redis_key(number: u64) -> String {
     let hash = hash(number);
     hash.as_bytes().iter().fold("ci:1:l:".to_owned(), |key, byte| format!("{key}{byte:02x}"))
-}
-
-pub(crate) fn address(number: u32) -> ClientAddress {
-    Ipv4Addr::from_bits(number).into()
 }
 
 /// A number in the reply to `INFO`.

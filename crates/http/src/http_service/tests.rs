@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const PEER: &str = "0.0.0.0";
 
 /// Routes that respond, panic, fail, are overloaded, never complete, and wait to be released.
-fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Notify>) -> Routes {
+fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Routes {
     let large = async |headers: RequestHeaders| {
         let body = TextBody::json(&"x".repeat(5000))?;
         Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
@@ -43,7 +43,7 @@ fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Not
     let panicking = async || -> &'static str { panic!("secret of the handler") };
     let unavailable = async || ApiError::Unavailable("secret of the store".into());
     let overloaded = async || ApiError::Overloaded(Overload::Fills);
-    Routes::new(rate_limiter)
+    Routes::new()
         .route(Group::Lookup, "/large/{name}", get(large))
         .route(Group::Lookup, "/panic", get(panicking))
         .route(Group::Lookup, "/unavailable", get(unavailable))
@@ -57,8 +57,8 @@ fn app() -> HttpService {
 }
 
 fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> HttpService {
-    let routes = routes(&rate_limiter(240, PEER), entered, release);
-    HttpService::public(routes, &config(max_requests_in_flight), Sampler::OFF)
+    let config = config(max_requests_in_flight);
+    HttpService::public(routes(entered, release), rate_limiter(240, PEER), &config, Sampler::OFF)
 }
 
 fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
@@ -67,7 +67,7 @@ fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
 }
 
 fn private_app() -> HttpService {
-    let routes = routes(&rate_limiter(240, ""), Arc::default(), Arc::default());
+    let routes = routes(Arc::default(), Arc::default());
     let private = routes
         .all()
         .iter()
@@ -357,8 +357,8 @@ async fn request_without_one_valid_host_is_a_400_problem() {
 /// docs/api.md, "Rate limits": requests without an endpoint have their own group.
 #[tokio::test]
 async fn requests_without_a_route_share_a_limit() {
-    let routes = routes(&rate_limiter(5, ""), Arc::default(), Arc::default());
-    let app = HttpService::public(routes, &config(8), Sampler::OFF);
+    let routes = routes(Arc::default(), Arc::default());
+    let app = HttpService::public(routes, rate_limiter(5, ""), &config(8), Sampler::OFF);
     let long = format!("/large/a?{}", "q".repeat(9_000));
     let without_route = [
         ("GET", "/nothing", 404),

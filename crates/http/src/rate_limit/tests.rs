@@ -1,4 +1,4 @@
-//! Rate limits of routes whose handlers read through the cache, and of others.
+//! Rate limits of routes.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
-use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{LimiterConfig, Limits};
 use chart_index_redis::RedisConnection;
@@ -15,36 +14,30 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::{
-    CachePolicy, HashParam, HttpService, MediaType, RateLimited, RequestHeaders, RequestLimitConfig,
-    ResponseCache, Routes, TextBody,
+    CachePolicy, HashParam, HttpService, MediaType, RequestHeaders, RequestLimitConfig, Routes, TextBody,
 };
 
 const LIMIT: u32 = 3;
 
-/// A route whose handler counts the request with its read, one that is counted before, and one that fails.
+/// A route with a parameter and an entity tag, a plain one, and one that fails.
 fn app() -> HttpService {
     let limits = Limits::all(NonZeroU32::new(LIMIT).unwrap());
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
     let rate_limiter = HttpRateLimiter::new(limiter, "10.0.0.0/8".parse().unwrap());
-    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
-    let cache = ResponseCache::new(rate_limiter.clone(), cache);
-    let cached = async move |request: RateLimited<HashParam>, headers: RequestHeaders| {
-        let RateLimited(check, HashParam(hash)) = request;
-        let fill = async move || Ok(TextBody::json(&hash.to_string())?.into_cached());
-        let found = cache.read_text(check, CacheKey::lookup(hash), &headers, fill).await?;
-        let body = found.ok_or(ApiError::NotFound(crate::Resource::Endpoint))?;
-        Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
+    let text = async |HashParam(hash): HashParam, headers: RequestHeaders| {
+        let body = TextBody::new(hash.to_string());
+        body.into_response(&headers, CachePolicy::Lookup, MediaType::Json)
     };
-    let routes = Routes::new(&rate_limiter)
-        .cached_route(Group::Lookup, "/cached/{hash}", get(cached))
+    let routes = Routes::new()
+        .route(Group::Lookup, "/text/{hash}", get(text))
         .route(Group::Lookup, "/plain", get(async || "response"))
         .route(Group::Lookup, "/failing", get(async || ApiError::Unavailable("the store".into())));
     let limits = RequestLimitConfig {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    let service = HttpService::public(routes, &limits, Sampler::OFF);
+    let service = HttpService::public(routes, rate_limiter, &limits, Sampler::OFF);
     service.for_peer(PeerAddress("10.0.0.1".parse().unwrap()))
 }
 
@@ -81,34 +74,29 @@ async fn assert_counted(method: Method, path: &str, condition: Option<&str>, sta
     assert_eq!(other.status(), status, "another client: {method} {path}");
 }
 
-fn cached_path() -> String {
-    format!("/cached/{}", "ab".repeat(32))
+fn text_path() -> String {
+    format!("/text/{}", "ab".repeat(32))
 }
 
 #[tokio::test]
-async fn cached_read_counts_once() {
-    assert_counted(Method::GET, &cached_path(), None, 200).await;
+async fn request_counts_once() {
+    assert_counted(Method::GET, &text_path(), None, 200).await;
 }
 
 #[tokio::test]
 async fn head_request_counts() {
-    assert_counted(Method::HEAD, &cached_path(), None, 200).await;
+    assert_counted(Method::HEAD, &text_path(), None, 200).await;
     assert_counted(Method::HEAD, "/plain", None, 200).await;
 }
 
 #[tokio::test]
 async fn not_modified_response_counts() {
-    assert_counted(Method::GET, &cached_path(), Some("*"), 304).await;
+    assert_counted(Method::GET, &text_path(), Some("*"), 304).await;
 }
 
 #[tokio::test]
 async fn malformed_request_counts() {
-    assert_counted(Method::GET, "/cached/malformed", None, 400).await;
-}
-
-#[tokio::test]
-async fn handler_that_reads_no_cache_is_limited() {
-    assert_counted(Method::GET, "/plain", None, 200).await;
+    assert_counted(Method::GET, "/text/malformed", None, 400).await;
 }
 
 #[tokio::test]
@@ -120,10 +108,10 @@ async fn failed_request_counts() {
 #[tokio::test]
 async fn all_responses_of_a_group_share_its_limit() {
     let app = app();
-    let path = cached_path();
+    let path = text_path();
     for (method, path, condition) in [
         (Method::HEAD, path.as_str(), None),
-        (Method::GET, "/cached/malformed", None),
+        (Method::GET, "/text/malformed", None),
         (Method::GET, &path, Some("*")),
     ] {
         assert_ne!(send(&app, method, path, "192.0.2.1", condition).await.status(), 429);

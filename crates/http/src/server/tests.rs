@@ -65,7 +65,8 @@ impl TestServer {
             }
         };
         let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-        let routes = Routes::new(&HttpRateLimiter::new(limiter, trusted_proxies.clone()))
+        let limiter = HttpRateLimiter::new(limiter, trusted_proxies.clone());
+        let routes = Routes::new()
             .route(Group::Lookup, "/", get(async || "response"))
             .route(Group::Lookup, "/wait", get(wait))
             .route(Group::Lookup, "/large", get(async || vec![0_u8; 64 << 20]));
@@ -74,7 +75,7 @@ impl TestServer {
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(async move {
             let stopping = async { stopping.await.unwrap_or(()) };
-            let service = HttpService::public(routes, &LAYERS, Sampler::OFF);
+            let service = HttpService::public(routes, limiter, &LAYERS, Sampler::OFF);
             let workers = vec![Worker::on_current_runtime(service)];
             Server { listener, workers, config, trusted_proxies, meter }.serve(stopping).await;
         });
@@ -131,8 +132,8 @@ async fn connection_serves_several_requests() {
 #[tokio::test]
 async fn worker_with_the_fewest_connections_gets_the_next_one() {
     let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-    let routes = Routes::new(&HttpRateLimiter::new(limiter, "".parse().unwrap()));
-    let service = HttpService::public(routes, &LAYERS, Sampler::OFF);
+    let limiter = HttpRateLimiter::new(limiter, "".parse().unwrap());
+    let service = HttpService::public(Routes::new(), limiter, &LAYERS, Sampler::OFF);
     let workers = [(); 2].map(|()| (Worker::on_current_runtime(service.clone()), Arc::new(())));
     let of_first = |open: &Arc<()>| Arc::ptr_eq(open, &workers[0].1);
     let connect = || Arc::clone(&with_fewest_connections(&workers).unwrap().1);

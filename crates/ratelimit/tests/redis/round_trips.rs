@@ -5,7 +5,7 @@ use std::time::Duration;
 use chart_index_ratelimit::Group;
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
-use redis::{Value, cmd};
+use redis::cmd;
 use tokio::time::sleep;
 
 use crate::support::history::info_number;
@@ -78,31 +78,6 @@ async fn many_concurrent_checks_make_several_calls() {
     let checks = (1..=200).map(|client| limiter.check(Group::Lookup, address(client)));
     assert!(join_all(checks).await.iter().all(Result::is_ok));
     assert_eq!(calls().await - before, 4, "at most 64 checks a call");
-}
-
-#[tokio::test]
-async fn check_and_read_share_one_round_trip() {
-    let server = RedisServer::start(&[]);
-    let limiter = replica(&config(2, MINUTE, "rl3:"), server.patient_config()).await;
-    let mut connection = server.connection().await;
-    cmd("SET").arg("cached").arg("body").exec_async(&mut connection).await.unwrap();
-    assert!(limiter.check(Group::Lookup, address(1)).await.is_ok());
-
-    let check = limiter.prepare(Group::Lookup, address(1)).unwrap();
-    let (redis, read) = (limiter.connection(), cmd("GET").arg("cached").clone());
-    let mut reads = async || info_number(&mut connection, "stats", "total_reads_processed:").await;
-    let before = reads().await;
-    let (decision, body) = tokio::join!(limiter.decide(check), redis.run(&read, redis.deadline()));
-    let after = reads().await;
-    assert_eq!(body.unwrap(), Value::BulkString(b"body".to_vec()));
-    assert!(decision.is_ok());
-    // One for both commands, one for `INFO`, and at most one for a probe.
-    assert!((2..=3).contains(&(after - before)), "{} reads", after - before);
-
-    let refused = limiter.check(Group::Lookup, address(1)).await;
-    assert!(refused.is_err());
-    let cached = limiter.prepare(Group::Lookup, address(1)).expect_err("the refusal is cached");
-    assert_eq!(cached.limit.get(), 2);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::BulkOptions;
 
 pub(crate) fn routes(options: &BulkOptions) -> Routes {
     let filters = CachedFilters::new(options.store.clone(), options.background.clone());
-    Routes::new(&options.rate_limiter)
+    Routes::new()
         .route(Group::Bulk, "/api/charts/filter", get(latest))
         .route(Group::Bulk, "/api/charts/filter/{sequence}", get(filter))
         .with_state(Arc::new(filters))

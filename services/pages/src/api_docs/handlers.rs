@@ -7,8 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_cache::CacheKey;
 use chart_index_http::{
-    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RateLimitCheck, RateLimited, RequestHeaders,
-    Resource, TextBody,
+    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RequestHeaders, Resource, TextBody,
 };
 
 use super::docs_page::Docs;
@@ -62,33 +61,24 @@ impl ApiDocs {
 /// `GET /docs`.
 pub(crate) async fn docs(
     State(docs): State<Arc<ApiDocs>>,
-    check: RateLimitCheck,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    live(&docs, check, "/docs", &headers).await
+    live(&docs, "/docs", &headers).await
 }
 
 /// `GET /docs/api/{section}`: a section of the reference.
 pub(crate) async fn section(
     State(docs): State<Arc<ApiDocs>>,
-    RateLimited(check, PathParam(section)): RateLimited<PathParam>,
+    PathParam(section): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    live(&docs, check, &format!("/docs/api/{section}"), &headers).await
+    live(&docs, &format!("/docs/api/{section}"), &headers).await
 }
 
 /// A page whose requests are for the newest chart of the instance, or for the samples while that cannot be
 /// read.
-async fn live(
-    docs: &ApiDocs,
-    check: RateLimitCheck,
-    path: &str,
-    headers: &RequestHeaders,
-) -> Result<Response, ApiError> {
-    let Some(page) = docs.html.get(path) else {
-        check.admit().await?;
-        return Err(ApiError::NotFound(Resource::Endpoint));
-    };
+async fn live(docs: &ApiDocs, path: &str, headers: &RequestHeaders) -> Result<Response, ApiError> {
+    let page = docs.html.get(path).ok_or(ApiError::NotFound(Resource::Endpoint))?;
     let key = CacheKey::page(format!("docs {path}").as_bytes());
     let fill = {
         let (page, pages) = (page.clone(), Arc::clone(&docs.pages));
@@ -100,7 +90,7 @@ async fn live(
                 .into_cached())
         }
     };
-    let body = docs.pages.cache.read_text(check, key, headers, fill).await?;
+    let body = docs.pages.cache.read_text(key, headers, fill).await?;
     Ok(body.unwrap_or_else(|| page.clone()).into_response(headers, CachePolicy::Page, MediaType::Html))
 }
 

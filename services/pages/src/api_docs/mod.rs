@@ -29,10 +29,10 @@ use handlers::ApiDocs;
 
 /// The routes of these pages.
 pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
-    Routes::new(state.cache.rate_limiter())
-        .cached_route(Group::Page, "/docs", get(handlers::docs))
+    Routes::new()
+        .route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
-        .cached_route(Group::Page, "/docs/api/{section}", get(handlers::section))
+        .route(Group::Page, "/docs/api/{section}", get(handlers::section))
         .route(Group::Page, "/docs/all", get(handlers::all))
         .route(Group::Page, "/docs/search", get(handlers::search))
         .route(Group::Page, "/docs/{format}", get(handlers::format))

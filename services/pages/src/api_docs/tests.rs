@@ -7,10 +7,8 @@ use std::sync::Arc;
 use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
 use chart_index_bulk::{BulkOptions, ExportsSettings, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::{HttpRateLimiter, ResponseCache};
+use chart_index_http::ResponseCache;
 use chart_index_lookup::LookupState;
-use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
-use chart_index_redis::RedisConnection;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -19,10 +17,8 @@ use super::*;
 
 /// The templates of all routes of the API.
 fn templates() -> BTreeSet<&'static str> {
-    let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-    let limiting = HttpRateLimiter::new(limiter, TrustedProxies::default());
     let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
-    let cache = ResponseCache::new(limiting.clone(), cache);
+    let cache = ResponseCache::new(cache);
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let lookup = chart_index_lookup::routes(LookupState {
@@ -42,7 +38,6 @@ fn templates() -> BTreeSet<&'static str> {
     });
     let bulk = chart_index_bulk::routes(BulkOptions {
         store,
-        rate_limiter: limiting,
         background: Handle::current(),
         exports: ExportsSettings::default(),
         long_polls: LongPolls::new(

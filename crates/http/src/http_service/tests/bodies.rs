@@ -18,10 +18,12 @@ fn app() -> (HttpService, Arc<AtomicUsize>) {
         counter.fetch_add(1, Ordering::SeqCst);
         sleep(Duration::from_secs(seconds)).await;
     };
-    let routes = Routes::new(&rate_limiter(240, ""))
-        .route(Group::Lookup, "/get", get(async || "read"))
-        .post_route(Group::Bulk, "/post", post(wait));
-    (HttpService::public(routes, &config(1), Sampler::OFF), handled)
+    let routes = Routes::new().route(Group::Lookup, "/get", get(async || "read")).post_route(
+        Group::Bulk,
+        "/post",
+        post(wait),
+    );
+    (HttpService::public(routes, rate_limiter(240, ""), &config(1), Sampler::OFF), handled)
 }
 
 async fn send_body(app: &HttpService, body: Body) -> StatusCode {

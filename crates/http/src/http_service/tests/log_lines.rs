@@ -53,8 +53,8 @@ async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) ->
 }
 
 async fn send_all(sampler: Sampler, requests: &[(&str, &str)]) {
-    let routes = routes(&rate_limiter(240, PEER), Arc::default(), Arc::default());
-    let app = HttpService::public(routes, &config(8), sampler);
+    let routes = routes(Arc::default(), Arc::default());
+    let app = HttpService::public(routes, rate_limiter(240, PEER), &config(8), sampler);
     for (method, path) in requests {
         let headers = [("x-request-id", "one"), ("host", "secret-host"), ("user-agent", "secret-agent")];
         let request = Request::builder().method(*method).uri(*path);

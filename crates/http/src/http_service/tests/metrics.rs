@@ -14,9 +14,9 @@ struct Metered {
 impl Metered {
     fn new(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Self {
         let metrics = RecordedMetrics::new();
-        let routes = routes(&rate_limiter(8, "10.0.0.0/8"), entered, release);
+        let (routes, limiter) = (routes(entered, release), rate_limiter(8, "10.0.0.0/8"));
         let config = config(max_requests_in_flight);
-        let app = HttpService::metered(routes, &config, Sampler::OFF, &metrics.meter());
+        let app = HttpService::metered(routes, limiter, &config, Sampler::OFF, &metrics.meter());
         let app = app.for_peer(PeerAddress([10, 0, 0, 1].into()));
         Self { app, metrics }
     }

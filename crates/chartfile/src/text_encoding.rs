@@ -21,7 +21,8 @@ pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Decodes the texts of a file whose structure is ASCII: its metadata. Notes never depend on it.
+/// Decodes the texts of a file whose structure is ASCII: its metadata. Notes never depend on it: they are read
+/// from bytes, as the games read them, since a wrong guess of the encoding would give another note hash.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextDecoder(&'static Encoding);
 

@@ -32,7 +32,8 @@ pub struct MalformedNoteHash;
 /// Identifies a chartset: 16 lower-case hexadecimal digits (docs/formats/records.md, "Chartsets and ids").
 ///
 /// Derived from what identifies the chartset in its game, not from its content, so that it does not change when
-/// the chartset does.
+/// the chartset does. A set id that only the metadata of a file declares does not count: an edited copy has
+/// that of its original, and neither may overwrite the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChartsetId([u8; 8]);
 
@@ -50,7 +51,7 @@ impl ChartsetId {
     }
 
     /// The id of a folder without a source, from its path below the library root with `/` between its
-    /// components.
+    /// components. If the folder is renamed, it is another chartset.
     #[must_use]
     pub fn from_path(path_below_root: &str) -> Self {
         Self::derive("path", &[path_below_root])

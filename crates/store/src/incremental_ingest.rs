@@ -1,4 +1,5 @@
-//! Incremental ingest: recognises folders and archives that have not changed since they were last read.
+//! Incremental ingest: recognises folders and archives that have not changed since they were last read, since
+//! ingesting a library again should take about as long as listing it.
 
 use std::collections::HashSet;
 

@@ -18,7 +18,8 @@ use crate::stored_files::StoredFile;
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownChart {
     /// The chart. Its metadata comes from the file with the best source: exact before declared before none,
-    /// then by kind and ref, then by the id of its chartset.
+    /// then by kind and ref, then by the id of its chartset. Title and artist belong to a file and not to the
+    /// notes, so a corrected title is returned here while the ROX file has that of the first file.
     pub chart: Chart,
     /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup": the sources of up to 32
     /// chartsets, or of 4 if the chart has fewer than 8 notes.

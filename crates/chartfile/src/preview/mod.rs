@@ -1,6 +1,9 @@
 //! Computes the preview of a chart: its notes and its timing as JSON (docs/formats/preview.md), and its density
 //! curve.
 //!
+//! The web site draws charts in browsers, which have no zstd decoder for ROX files. An ingest computes both, so
+//! that `chart-index` needs no parser of charts.
+//!
 //! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all
 //! BPM points and scroll speeds that the readers give: microseconds, 32-bit floats, and beats per measure.
 //!

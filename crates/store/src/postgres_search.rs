@@ -24,7 +24,8 @@ use crate::{CatalogueWatch, Store};
 const OPERATION: &str = "search chartsets";
 
 /// A search engine that queries PostgreSQL: exact and always current, except that totals may be 30 s old while
-/// the catalogue changes. Clones share the cached totals.
+/// the catalogue changes. It answers every query, since the service has to work without a search server, but
+/// tolerates no typos. Clones share the cached totals.
 #[derive(Debug, Clone)]
 pub struct PostgresSearch {
     store: Store,

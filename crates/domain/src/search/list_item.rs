@@ -8,7 +8,8 @@ use crate::Chartset;
 /// A chartset as JSON, in the form in which list responses contain it.
 ///
 /// A search engine with its own documents stores this JSON, so that it can return a page without deserialising
-/// and serialising every field of every chartset. The JSON is not validated when it is read back.
+/// and serialising every field of every chartset, which took more than a third of the instructions of a list.
+/// The JSON is not validated when it is read back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ListItem(Box<RawValue>);

@@ -1,6 +1,7 @@
 //! Exports: the files that `chart-indexer export` wrote (docs/api.md, "Exports").
 //!
-//! Why this is not `ServeFile` of tower-http: decision 0022.
+//! This is not `ServeFile` of tower-http: its entity tags are modification times, which differ between
+//! replicas, and it ignores `If-Range` with an entity tag, so a client could join parts of two files.
 
 mod export_files;
 pub(crate) mod handlers;

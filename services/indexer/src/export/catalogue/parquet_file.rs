@@ -1,4 +1,4 @@
-//! The Parquet file while it is written.
+//! The Parquet file while it is written, without Arrow, which would add seven crates.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-# One image with both programs. `make image` builds it; docs/operations/install.md describes it.
+# One image with both programs, since the indexer has to match the schema that the server reads. `make image`
+# builds it; docs/operations/install.md describes it.
 #
 # BASE_BUILD needs Rust and a C compiler. BASE_RUNTIME needs glibc, at least of the version of BASE_BUILD,
 # libgcc_s, and certificate authorities.

@@ -246,7 +246,7 @@ async fn standby_replaces_an_unavailable_primary() {
     site.primary.restart();
     let removed = site.hashes[0].clone();
     site.remove(&removed);
-    // The circuit breaker closes half a second after the primary responds (decision 0044).
+    // The circuit breaker closes half a second after the primary responds.
     let is_removed = async || {
         let response = site.service.client().get(&format!("/api/charts/{removed}")).await;
         (response.status == 200 && response.json()["status"] == "unknown").then_some(())

@@ -1,4 +1,4 @@
-//! The HTTP server, with limits and a shutdown that `axum::serve` does not have (decision 0046, decision 0048).
+//! The HTTP server, with limits and a shutdown that `axum::serve` does not have (decision 0046).
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -1,7 +1,8 @@
 //! A circuit breaker: after consecutive connection failures, reads fail at once until PostgreSQL responds
 //! again.
 //!
-//! A background task probes with new connections, so that no request has to (decision 0044).
+//! Otherwise cache misses would wait for connections, and use up the requests in flight that hits need. A
+//! background task probes with new connections; libraries for circuit breakers probe with requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

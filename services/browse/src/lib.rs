@@ -42,7 +42,7 @@ pub fn routes(state: BrowseState) -> Routes {
         .with_state(Arc::new(state))
 }
 
-/// The operations of the routes. A test of the pages compares them with the routes (decision 0053).
+/// The operations of the routes. A test of the pages compares them with the routes.
 #[derive(OpenApi)]
 #[openapi(
     paths(handlers::list, handlers::detail, handlers::redirect),

@@ -59,7 +59,7 @@ pub fn routes(options: BulkOptions) -> Routes {
         .merge(hash_filter)
 }
 
-/// The operations of the routes. A test of the pages compares them with the routes (decision 0053).
+/// The operations of the routes. A test of the pages compares them with the routes.
 #[derive(OpenApi)]
 #[openapi(
     paths(

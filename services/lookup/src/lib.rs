@@ -50,7 +50,7 @@ pub fn routes(state: LookupState) -> Routes {
         .with_state(Arc::new(state))
 }
 
-/// The operations of the routes. A test of the pages compares them with the routes (decision 0053).
+/// The operations of the routes. A test of the pages compares them with the routes.
 #[derive(OpenApi)]
 #[openapi(
     paths(

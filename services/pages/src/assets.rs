@@ -45,7 +45,7 @@ impl Assets {
 /// `GET /assets/{name}`.
 ///
 /// During a rollout a page of one release may request an asset from a replica of another one, which responds
-/// with its own version, not to be cached (decision 0052).
+/// with its own version, not to be cached.
 pub(crate) async fn asset(PathParam(name): PathParam, headers: RequestHeaders) -> Result<Response, ApiError> {
     let (asset, is_current) = Assets::requested(&name).ok_or(ApiError::NotFound(Resource::Asset))?;
     let policy = if is_current { CachePolicy::Asset } else { CachePolicy::NoStore };

@@ -19,7 +19,8 @@ const SCHEMA_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Whether this process should receive requests: it has seen the schema of its version once and is not
 /// draining.
 ///
-/// A later outage of the database does not make a process unready (decision 0045).
+/// A later outage of the database does not make a process unready: every replica would be, and none could serve
+/// what is cached.
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness {
     store: Store,

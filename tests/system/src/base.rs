@@ -1,4 +1,6 @@
-//! Root filesystems of Debian packages, unpacked by mmdebstrap from the mirror that this machine uses.
+//! Root filesystems of Debian packages, unpacked by mmdebstrap from the mirror that this machine uses. The
+//! images of the drills are made of them: machines that run tests reach Debian's packages, but no registry of
+//! images.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -15,7 +15,8 @@ pub(crate) fn key(hash: NoteHash) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// A binary fuse filter of note hashes, with 8 bits for each fingerprint (<https://arxiv.org/abs/2201.01174>).
+/// A binary fuse filter of note hashes, with 8 bits for each fingerprint (<https://arxiv.org/abs/2201.01174>):
+/// 9 bits a chart, where a Bloom filter takes 11.5, and a reader of 20 lines.
 ///
 /// It contains every key that it was built from, and one in 256 of all others.
 #[derive(Debug)]

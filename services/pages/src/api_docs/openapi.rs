@@ -1,5 +1,5 @@
 //! The OpenAPI document: the operations of the services, with the words and examples of docs/api.md and
-//! docs/formats.
+//! docs/formats, so that both describe the API in the same words.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The HTTP client beneath the SDK, with connection reuse, timeouts, and errors that retain status and
 //! `Retry-After`.
 //!
-//! The client that the SDK brings loses `Retry-After`, and allocates and zeroes 8 MiB for every `POST`. This is
-//! that of hyper-util and not reqwest, which takes 30,000 instructions more for a search, 9 % of an uncached
+//! The client that the SDK brings loses `Retry-After`, and allocates and zeroes 8 MiB for every `POST`. This
+//! one is hyper-util's and not reqwest, which takes 30,000 instructions more for a search, 9 % of an uncached
 //! list.
 
 use std::error::Error as StdError;

@@ -1,5 +1,5 @@
-//! Incremental ingest: recognises folders and archives that have not changed since they were last read, since
-//! ingesting a library again should take about as long as listing it.
+//! Incremental ingest: recognises folders and archives that have not changed since they were last read.
+//! Ingesting a library again should take about as long as listing it.
 
 use std::collections::HashSet;
 

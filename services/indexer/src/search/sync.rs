@@ -247,8 +247,8 @@ impl Follower {
     /// A pass that failed may have written some of its changes. If PostgreSQL has lost these since, in a
     /// failover or a restore, the index needs a rebuild: then sets its position to that of the lost changes,
     /// from which the feed does not continue, and returns it. Without this, the index would have the lost
-    /// changes at a position before them, which only `verify --search` finds. This process has to remember the
-    /// pass: a record of it in the node would take a second for each pass.
+    /// changes at a position before them, which only `verify --search` finds. That still happens if this
+    /// process is killed in between: a record of each pass in the node would take another second.
     async fn lost_position(&mut self, node: &Node, current: Position) -> Result<Option<Position>> {
         let Some((_, lost)) = self.unfinished.filter(|(from, _)| *from == current) else { return Ok(None) };
         match self.store.chartset_changes(lost, 0).await {

@@ -73,7 +73,7 @@ impl CatalogueFiles {
 }
 
 /// The first 31 bits, so that nearly all numbers take 4 bytes, and the rows of a chartset do not depend on
-/// others: numbers in the order of the chartsets would all change when one is removed.
+/// others: when a chartset is removed, numbers in sequence would change for all later ones.
 fn number_of(id: ChartsetId) -> i64 {
     (u64::from_be_bytes(*id.as_bytes()) >> 33).cast_signed()
 }

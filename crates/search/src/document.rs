@@ -1,4 +1,5 @@
-//! The documents of an index: one for each chartset.
+//! The documents of an index: one for each chartset, with values that Meilisearch cannot interpret (decision
+//! 0013).
 
 use std::collections::{BTreeMap, BTreeSet};
 

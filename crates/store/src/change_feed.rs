@@ -1,5 +1,5 @@
 //! The change feed: the latest change of each chart and chartset, in the order of sequences
-//! (docs/formats/change-feed.md).
+//! (docs/formats/change-feed.md, decision 0021).
 //!
 //! Triggers on the tables of the catalogue record in `pending_changes` what may have changed, in the
 //! transaction of the change. [`Store::assign_sequences`] takes the committed rows and moves the entries of

@@ -1,4 +1,5 @@
-//! Finds charts with the same order of rows: converted copies of a chart (docs/formats/variant.md).
+//! Finds charts with the same order of rows: converted copies of a chart (docs/formats/variant.md,
+//! decision 0080).
 
 use std::collections::HashMap;
 

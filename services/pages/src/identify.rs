@@ -1,4 +1,4 @@
-//! `GET /identify`: identifies chart files, which a script hashes in the browser.
+//! `GET /identify`: identifies chart files, which a script hashes in the browser (decision 0084).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `chart-indexer mirror`: fills the index from another one, and follows its changes.
+//! `chart-indexer mirror`: fills the index from another one, and follows its changes (decision 0078).
 //!
 //! A mirror starts with an export, if there is one, and applies the pages of the change feed after it. Its
 //! position is stored after a page is applied, and a page may be applied again, so it may be killed at any

@@ -42,8 +42,8 @@ pub(crate) enum Action {
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     Ingest(Vec<Change>),
-    /// Ingests the large chartsets and removes this chart.
-    IngestLarge(Chart),
+    /// Restores these charts, ingests the large chartsets, and removes the charts and this chartset.
+    IngestLarge(Set, Vec<Chart>),
     RemoveChart(Chart),
     RestoreChart(Chart),
     RemoveSet(Set),
@@ -148,7 +148,7 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
             let command = if has_objects(seed) && random.one_in(8) {
                 Command::Objects(random.pick::<&[&str]>(&OBJECT_COMMANDS))
             } else if index == 0 && has_large(seed) && random.one_in(10) {
-                Command::IngestLarge(removable_chart(&mut random, index))
+                Command::IngestLarge(set(&mut random, index), removable_charts(&mut random, index, 4))
             } else {
                 command(&mut random, index, has_meilisearch)
             };
@@ -200,9 +200,10 @@ fn removable_chart(random: &mut Random, writer: usize) -> Chart {
     owned(random, UNTOUCHED_CHARTS.start / 2..UNTOUCHED_CHARTS.start, writer)
 }
 
-/// Two of these charts, or one.
-fn removable_charts(random: &mut Random, writer: usize) -> Vec<Chart> {
-    let mut charts: Vec<Chart> = (0..2).map(|_| removable_chart(random, writer)).collect();
+/// Up to this many of these charts.
+fn removable_charts(random: &mut Random, writer: usize, count: usize) -> Vec<Chart> {
+    let mut charts: Vec<Chart> = (0..count).map(|_| removable_chart(random, writer)).collect();
+    charts.sort_unstable();
     charts.dedup();
     charts
 }
@@ -226,7 +227,7 @@ fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command
         9 => Command::Filter,
         10 if has_meilisearch => Command::Rebuild,
         11 => Command::Ingest(Vec::new()),
-        12 => Command::RemoveList(set(random, writer), removable_charts(random, writer)),
+        12 => Command::RemoveList(set(random, writer), removable_charts(random, writer, 2)),
         13 => Command::EraseChart(removable_chart(random, writer)),
         14 => Command::EraseSet(set(random, writer)),
         15 | 16 => Command::ReplaceRox(owned(random, REPLACED_CHARTS, writer)),

@@ -97,9 +97,12 @@ impl Writer {
                 }
                 self.ingest(disturbance);
             }
-            Command::IngestLarge(chart) => {
+            Command::IngestLarge(set, charts) => {
+                for chart in charts {
+                    self.mark(Entry::ChartRemoval(*chart), false, Disturbance::None);
+                }
                 self.ingest_large();
-                self.mark(Entry::ChartRemoval(*chart), true, disturbance);
+                self.remove_list(*set, charts, disturbance);
             }
             Command::RemoveChart(chart) => self.mark(Entry::ChartRemoval(*chart), true, disturbance),
             Command::RestoreChart(chart) => self.mark(Entry::ChartRemoval(*chart), false, disturbance),

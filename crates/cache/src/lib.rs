@@ -62,6 +62,7 @@ mod key;
 mod memory_tier;
 mod metrics;
 mod recent_changes;
+mod redis_memory;
 mod redis_record;
 mod redis_tier;
 mod redis_writes;

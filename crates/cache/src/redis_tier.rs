@@ -7,6 +7,7 @@ use chart_index_redis::{ConnectionState, RedisConnection};
 use redis::{Cmd, Value, cmd};
 use tokio::time::Instant;
 
+use crate::redis_memory::RedisMemory;
 use crate::redis_record::Record;
 use crate::redis_writes::WriteQueue;
 use crate::{CacheConnections, CacheKey, Kind};
@@ -17,18 +18,25 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Reads and writes records.
 pub(crate) struct RedisTier {
     connections: CacheConnections,
+    memory: Arc<RedisMemory>,
     pub(crate) writes: Arc<WriteQueue>,
     key_prefix: String,
 }
 
 impl RedisTier {
     pub(crate) fn new(connections: CacheConnections, key_prefix: String) -> Self {
-        Self { connections, writes: Arc::default(), key_prefix }
+        let memory = RedisMemory::watch(&connections.main);
+        Self { connections, memory, writes: Arc::default(), key_prefix }
     }
 
     /// The connection for single reads of this kind.
     pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
         if kind.is_file() { &self.connections.rox } else { &self.connections.main }
+    }
+
+    /// Whether responses use all memory that they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.memory.is_full()
     }
 
     /// Whether commands would fail now.
@@ -79,17 +87,19 @@ impl RedisTier {
         }
     }
 
-    /// Writes records. Errors are ignored: they cost a later request some time.
-    pub(crate) async fn write(&self, records: &[NewRecord]) {
+    /// Writes records, and returns how many it dropped, since there is no memory for them. Errors are ignored:
+    /// they cost a later request some time.
+    pub(crate) async fn write(&self, records: &[NewRecord]) -> usize {
         let commands: Vec<_> = records.iter().filter_map(|record| self.set(record)).collect();
         if !commands.is_empty() {
             let _ = self.connections.pool.run_all(&commands, Instant::now() + WRITE_TIMEOUT).await;
         }
+        records.len() - commands.len()
     }
 
     fn set(&self, NewRecord { key, record, ttl }: &NewRecord) -> Option<Cmd> {
         let redis_key = key.redis_key(&self.key_prefix);
-        let value = record.encode(key, &redis_key)?;
+        let value = record.encode(key, &redis_key).filter(|value| self.memory.take(&redis_key, value))?;
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
         let mut command = cmd("SET");
         command.arg(redis_key).arg(value).arg("PX").arg(ttl_ms);

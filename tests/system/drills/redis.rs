@@ -31,7 +31,6 @@ async fn outages(site: &Site, rate: u32, requests: u64) {
     assert_eq!(site.admitted(1).await, LIMIT, "the replicas share the limit");
     kill(site, &mut drill, requests).await;
     freeze(site, &mut drill, requests).await;
-    evict(site, &mut drill, requests).await;
     exceed(site, &mut drill, requests).await;
     let report = drill.finish("Outages of Redis");
     assert_eq!(report.failed(""), 0, "no response needs Redis");
@@ -59,50 +58,29 @@ async fn freeze(site: &Site, drill: &mut Drill, requests: u64) {
     assert_eq!(site.admitted(5).await, LIMIT, "thawed: the replicas share the limit");
 }
 
-/// Fills Redis, which evicts keys.
-async fn evict(site: &Site, drill: &mut Drill, requests: u64) {
-    drill.begin_phase("full, evicting");
-    fill(site);
-    drill.wait_for_requests(requests).await;
-    assert_eq!(site.admitted(6).await, LIMIT, "a window in use is not evicted");
-    let half = LIMIT / 2;
-    assert_eq!(site.admitted_details(7, half).await, half);
-    let evicted = fill(site);
-    let admitted = half + site.admitted(7).await;
-    println!("full, evicting: a client that paused for {evicted} evictions was admitted {admitted} times");
-    assert!(evicted > 0 && admitted == LIMIT, "windows are used more frequently than what fills Redis");
-}
-
 /// Fills Redis beyond its limit, so that it refuses every write.
 async fn exceed(site: &Site, drill: &mut Drill, requests: u64) {
-    drill.begin_phase("full, not evicting");
-    let settings = ["maxmemory-policy", "maxmemory"].map(|name| (name, setting(site, name)));
-    set(site, "maxmemory-policy", "noeviction");
+    drill.begin_phase("full");
+    let max_memory = site.redis(&["CONFIG", "GET", "maxmemory"]);
     fill(site);
     // Half of what is used: Redis stays above its limit when windows expire or buffers of its clients shrink.
-    set(site, "maxmemory", &(info(site, "used_memory:") / 2).to_string());
+    set_max_memory(site, &(info(site, "used_memory:") / 2).to_string());
     let refused = info(site, "errorstat_OOM:count=");
     drill.wait_for_requests(requests).await;
-    assert_unshared(site, 8, "full, not evicting").await;
+    assert_unshared(site, 6, "full").await;
     let refused = info(site, "errorstat_OOM:count=") - refused;
-    println!("full, not evicting: {refused} commands failed");
+    println!("full: {refused} commands failed");
     assert!(refused > 0, "Redis refuses to write");
     drill.begin_phase("emptied");
     site.redis(&["FLUSHALL"]);
-    for (name, value) in &settings {
-        set(site, name, value);
-    }
+    set_max_memory(site, max_memory.lines().last().expect("a value"));
     wait_for_connections(site, drill).await;
     drill.wait_for_requests(requests).await;
-    assert_eq!(site.admitted(9).await, LIMIT, "emptied: the replicas share the limit");
+    assert_eq!(site.admitted(7).await, LIMIT, "emptied: the replicas share the limit");
 }
 
-fn setting(site: &Site, name: &str) -> String {
-    site.redis(&["CONFIG", "GET", name]).lines().last().expect("a value").to_owned()
-}
-
-fn set(site: &Site, name: &str, value: &str) {
-    assert_eq!(site.redis(&["CONFIG", "SET", name, value]).trim(), "OK");
+fn set_max_memory(site: &Site, value: &str) {
+    assert_eq!(site.redis(&["CONFIG", "SET", "maxmemory", value]).trim(), "OK");
 }
 
 /// Asserts that each replica limits on its own.
@@ -121,15 +99,13 @@ async fn wait_for_connections(site: &Site, drill: &mut Drill) {
     drill.record_recovery();
 }
 
-/// Fills Redis with values that no one reads, until it is at its limit; returns how many keys it evicted.
-fn fill(site: &Site) -> u64 {
-    let evicted = info(site, "evicted_keys:");
-    // Small values last: they fill what is left where nothing is evicted.
+/// Fills Redis with values that no one reads, until it is at its limit.
+fn fill(site: &Site) {
+    // Small values last: they fill what is left.
     for (bytes, total) in [(10_000, info(site, "maxmemory:")), (100, 2_000_000)] {
         let [repeat, batch, bytes] = [total / 1_000_000 + 1, 1_000_000 / bytes, bytes].map(|n| n.to_string());
         site.redis(&["-r", &repeat, "EVAL", FILL, "0", &batch, &bytes]);
     }
-    info(site, "evicted_keys:") - evicted
 }
 
 /// A number of `INFO`; 0 if `INFO` does not have it.

@@ -110,27 +110,18 @@ impl Site {
 
     /// The number of details that the replicas let a client have at once.
     pub(crate) async fn admitted(&self, client: u16) -> usize {
-        self.admitted_of(client, &self.detail(), usize::MAX).await
+        self.admitted_of(client, &format!("/api/chartsets/{}", self.chartsets[0])).await
     }
 
     /// The number of lookups that the replicas let a client have at once.
     pub(crate) async fn admitted_lookups(&self, client: u16) -> usize {
-        self.admitted_of(client, &format!("/api/charts/{}", self.hashes[0]), usize::MAX).await
-    }
-
-    /// How many of these requests for details the replicas admit.
-    pub(crate) async fn admitted_details(&self, client: u16, requests: usize) -> usize {
-        self.admitted_of(client, &self.detail(), requests).await
-    }
-
-    fn detail(&self) -> String {
-        format!("/api/chartsets/{}", self.chartsets[0])
+        self.admitted_of(client, &format!("/api/charts/{}", self.hashes[0])).await
     }
 
     /// Sends requests until both replicas refuse them: HAProxy sends them requests in turn.
-    async fn admitted_of(&self, client: u16, path: &str, requests: usize) -> usize {
+    async fn admitted_of(&self, client: u16, path: &str) -> usize {
         let (client, mut admitted, mut refused) = (self.client(client), 0, 0);
-        while refused < REFUSALS && admitted < requests {
+        while refused < REFUSALS {
             match client.get(path).await.status.as_u16() {
                 200 => (admitted, refused) = (admitted + 1, 0),
                 429 => refused += 1,

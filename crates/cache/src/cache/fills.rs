@@ -216,8 +216,8 @@ impl Cache {
         }
     }
 
-    /// Writes responses to Redis in the background, and drops those for which a queue of `max_queued` has no
-    /// room.
+    /// Writes responses to Redis in the background, and drops those for which a queue of `max_queued` or Redis
+    /// has no room.
     pub(crate) fn write_to_redis(
         self: &Arc<Self>,
         writes: impl IntoIterator<Item = QueuedWrite>,
@@ -225,6 +225,9 @@ impl Cache {
     ) {
         if self.redis.is_unavailable() {
             return;
+        }
+        if self.redis.is_full() {
+            return self.metrics.dropped_writes.add(writes.into_iter().count() as u64);
         }
         let pushed = self.redis.writes.push(writes, max_queued);
         self.metrics.dropped_writes.add(pushed.dropped as u64);
@@ -234,7 +237,8 @@ impl Cache {
             tokio::spawn(async move {
                 while let Some(writes) = writer.next() {
                     let records: Vec<_> = writes.into_iter().map(|write| this.new_record(write)).collect();
-                    this.redis.write(&records).await;
+                    let dropped = this.redis.write(&records).await;
+                    this.metrics.dropped_writes.add(dropped as u64);
                 }
             });
         }

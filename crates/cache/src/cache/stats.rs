@@ -23,7 +23,8 @@ pub struct CacheStats {
     pub fills_in_flight: [usize; 3],
     /// Fills that were not started, and requests that did not wait for one, because of the concurrency limits.
     pub shed: u64,
-    /// Responses that were not written to Redis because too many writes were in flight.
+    /// Responses that were not written to Redis because too many writes were in flight, or it has no memory for
+    /// them.
     pub dropped_writes: u64,
     /// Whether entries can be shown to be current, see [Currency](crate#currency).
     pub is_confirmed: bool,

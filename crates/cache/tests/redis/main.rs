@@ -13,6 +13,8 @@ mod changes;
 mod cluster;
 /// Single-flight fills, their limits and timeouts.
 mod fills;
+/// Responses that would fill the memory of Redis.
+mod memory;
 /// Redis killed, frozen, restarted or flushed, while the store works or fails.
 mod outages;
 /// The number of commands and round trips.

@@ -7,8 +7,6 @@ mod support;
 
 /// A Redis Cluster of three nodes.
 mod cluster;
-/// Rate limits in a Redis that is full of cached responses.
-mod eviction;
 /// Never above the limit, never refused below it, whatever the schedule.
 mod exactness;
 /// Limits of IPv6 /48 networks.

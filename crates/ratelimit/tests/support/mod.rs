@@ -1,6 +1,5 @@
 //! Limiters, addresses and configurations for tests.
 
-pub(crate) mod eviction;
 pub(crate) mod history;
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use chart_index_permits::{PermitQueue, QueueLimits};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::permit_queue::{PermitQueue, QueueLimits};
 use crate::{CacheConfig, Kind};
 
 /// How long fills may wait for permits without a break before further ones are rejected: several times what a

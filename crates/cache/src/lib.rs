@@ -61,6 +61,7 @@ mod freshness;
 mod key;
 mod memory_tier;
 mod metrics;
+mod permit_queue;
 mod recent_changes;
 mod redis_memory;
 mod redis_record;

@@ -1,5 +1,5 @@
 //! Callers under random schedules of their threads:
-//! `cargo test -p chart-index-permits --features shuttle --lib shuttle_tests`.
+//! `cargo test -p chart-index-cache --features shuttle --lib shuttle_tests`.
 
 #![expect(clippy::unwrap_used, reason = "a function of a test fails the test")]
 

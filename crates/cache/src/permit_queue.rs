@@ -7,14 +7,12 @@
 #[cfg(all(test, feature = "shuttle"))]
 mod shuttle_tests;
 
-#[cfg(not(all(test, feature = "shuttle")))]
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-#[cfg(all(test, feature = "shuttle"))]
-use shuttle::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
+
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How long after the last rejection the queue stays short. Under overload it empties now and then by chance,
 /// and would fill up again each time.
@@ -25,7 +23,7 @@ const RECOVERY: Duration = Duration::from_millis(500);
 /// Once the queue has not been empty for [`QueueLimits::max_burst`], it takes no more callers than there are
 /// permits, and rejects all others at once. It takes more again when it has rejected none for half a second.
 #[derive(Debug)]
-pub struct PermitQueue {
+pub(crate) struct PermitQueue {
     permits: Semaphore,
     limits: QueueLimits,
     max_queued_overloaded: usize,
@@ -34,16 +32,16 @@ pub struct PermitQueue {
 
 /// The configuration of a [`PermitQueue`].
 #[derive(Debug, Clone, Copy)]
-pub struct QueueLimits {
+pub(crate) struct QueueLimits {
     /// Maximum callers with a permit, at least one.
-    pub permits: usize,
+    pub(crate) permits: usize,
     /// Maximum callers in the queue, unless there is overload.
-    pub max_queued: usize,
+    pub(crate) max_queued: usize,
     /// Maximum time in the queue.
-    pub max_wait: Duration,
+    pub(crate) max_wait: Duration,
     /// Maximum time for which a burst may keep the queue from being empty, like the interval of `CoDel` (RFC
     /// 8289, section 4.3): several times as long as a caller holds its permit.
-    pub max_burst: Duration,
+    pub(crate) max_burst: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -56,8 +54,7 @@ struct QueueState {
 
 impl PermitQueue {
     /// Creates permits, none of which is in use.
-    #[must_use]
-    pub fn new(limits: QueueLimits) -> Self {
+    pub(crate) fn new(limits: QueueLimits) -> Self {
         let limits = QueueLimits { permits: limits.permits.clamp(1, Semaphore::MAX_PERMITS), ..limits };
         Self {
             permits: Semaphore::new(limits.permits),
@@ -69,7 +66,7 @@ impl PermitQueue {
 
     /// Waits for a permit, in the order of the calls; `None` if the queue is full, or short because of
     /// overload, or if no permit is free within [`QueueLimits::max_wait`].
-    pub async fn acquire(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn acquire(&self) -> Option<SemaphorePermit<'_>> {
         if let Some(permit) = self.try_acquire() {
             return Some(permit);
         }
@@ -82,18 +79,17 @@ impl PermitQueue {
     }
 
     /// Acquires a permit if one is free.
-    pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
         self.permits.try_acquire().ok()
     }
 
     /// Whether a caller would be rejected that calls [`acquire`](Self::acquire) now.
-    pub fn is_rejecting(&self) -> bool {
+    pub(crate) fn is_rejecting(&self) -> bool {
         !self.state().admit(self)
     }
 
     /// The number of permits in use.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.limits.permits - self.permits.available_permits()
     }
 

@@ -1,6 +1,6 @@
 //! Signatures of manifests, in the format of minisign (docs/formats/exports.md, "Signature").
 //!
-//! The format has one algorithm, programs in many languages, and a package in most distributions; OpenPGP is
+//! The format has one algorithm, programs in many languages, and a package in most distributions; `OpenPGP` is
 //! large, and Sigstore needs a service.
 //!
 //! `minisign` signs. It panics on a signature that is too short, so `minisign-verify` verifies.

@@ -30,8 +30,11 @@ struct Source {
 impl Source {
     fn read() -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let folders = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let folders = folders.filter(|path| path.is_dir()).chain([folder.clone()]);
+        let paths = folders.flat_map(|folder| folder.read_dir().unwrap()).map(|entry| entry.unwrap().path());
         let files: Vec<(String, String)> = paths
+            .filter(|path| path.is_file())
             .filter(|path| !path.to_str().unwrap().ends_with("_tests.rs"))
             .map(|path| (path.file_name().unwrap().to_str().unwrap().into(), read(&path)))
             .collect();

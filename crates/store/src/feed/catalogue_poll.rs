@@ -1,0 +1,129 @@
+//! What a replica asks once a second: what has changed since it last asked.
+
+use std::time::Duration;
+
+use chart_index_domain::{CatalogueChange, CataloguePoll, ReadError};
+
+use crate::Store;
+use crate::connection::pooled_connection::PooledConnection;
+use crate::connection::server_identity::{ServerPosition, wal_position};
+use crate::error::corrupt;
+use crate::feed::change_feed::{lineage, position};
+use crate::schema::column_values::parse_entity;
+
+/// Maximum number of changed entities that a poll returns. Of a program that has just started, the last ones
+/// show which entries in Redis are current.
+const MAX_CHANGES: usize = 10_000;
+const INCOMPLETE: &str = "the changes of a poll are incomplete";
+
+#[derive(sqlx::FromRow)]
+struct PollRow {
+    lineage: i64,
+    last_sequence: i64,
+    origin: i64,
+    last_removal: i64,
+    oldest_pending_ms: Option<i64>,
+    /// The changes, the last one first, each as a sequence and the sequence of its last removal (8 bytes), the
+    /// length of the entity (2 bytes) and the entity; `None` without any.
+    changes: Option<Vec<u8>>,
+    system_identifier: i64,
+    is_standby: bool,
+    wal: i64,
+}
+
+/// A poll, and the server that it reached.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerPoll {
+    pub(crate) poll: CataloguePoll,
+    /// The number of the cluster.
+    pub(crate) system_identifier: i64,
+    pub(crate) is_standby: bool,
+    pub(crate) server: ServerPosition,
+}
+
+impl Store {
+    /// Returns the position of the server, the age of the oldest change without a sequence, and what has
+    /// changed after a sequence, up to the last 10,000 entities.
+    ///
+    /// The age is that of the first pending change by its transaction: one that was committed before it counts
+    /// as older, so every change that was committed longer ago is numbered.
+    pub async fn poll_catalogue(&self, after: u64) -> Result<CataloguePoll, ReadError> {
+        Ok(self.poll_server(after).await?.poll)
+    }
+
+    pub(crate) async fn poll_server(&self, after: u64) -> Result<ServerPoll, ReadError> {
+        self.short_read("poll the catalogue", |connection| ServerPoll::read(connection, after)).await
+    }
+}
+
+impl ServerPoll {
+    pub(crate) async fn read(mut connection: PooledConnection, after: u64) -> Result<Self, sqlx::Error> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        // One value for all changes takes half the CPU time of arrays: many replicas read the same ones.
+        let row: PollRow = sqlx::query_as(concat!(
+            "WITH server AS MATERIALIZED (
+                 SELECT change_feed_origin() AS origin, system_identifier, pg_is_in_recovery() AS is_standby, ",
+            wal_position!(),
+            " AS wal FROM pg_control_system()
+             )
+             SELECT change_feed_lineage() AS lineage, feed.last_sequence, server.origin, feed.last_removal, (
+                        SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - changed_at_ms
+                        FROM pending_changes
+                        WHERE transaction_id >= CASE WHEN feed.system_identifier = server.system_identifier
+                                                     THEN feed.pending_from ELSE '0' END
+                        ORDER BY transaction_id LIMIT 1
+                    ) AS oldest_pending_ms, (
+                        SELECT string_agg(int8send(sequence) || int8send(last_removal)
+                                          || int2send(octet_length(entity)::smallint) || entity, '')
+                        FROM (
+                            SELECT sequence, entity, last_removal
+                            FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
+                        ) AS change
+                    ) AS changes, server.system_identifier, server.is_standby, server.wal
+             FROM change_feed AS feed, server"
+        ))
+        .bind(after)
+        .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
+        .fetch_one(&mut *connection)
+        .await?;
+        connection.release();
+        row.parse(after)
+    }
+}
+
+impl PollRow {
+    fn parse(self, after: i64) -> Result<ServerPoll, sqlx::Error> {
+        let (lineage, position) = (lineage(self.lineage), position(self.last_sequence, self.origin));
+        // A clock that was set back makes a change look younger than none.
+        let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+        let oldest_pending = self.oldest_pending_ms.map(age);
+        let mut changes = parse_changes(self.changes.as_deref().unwrap_or_default())?;
+        changes.reverse();
+        let oldest = changes.first().filter(|_| changes.len() == MAX_CHANGES);
+        let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
+        let last_removal = self.last_removal.unsigned_abs();
+        Ok(ServerPoll {
+            poll: CataloguePoll { lineage, position, last_removal, oldest_pending, changes, complete_after },
+            system_identifier: self.system_identifier,
+            is_standby: self.is_standby,
+            server: ServerPosition { server: self.origin, wal: self.wal },
+        })
+    }
+}
+
+fn parse_changes(mut bytes: &[u8]) -> Result<Vec<CatalogueChange>, sqlx::Error> {
+    fn take<const LENGTH: usize>(bytes: &mut &[u8]) -> Result<[u8; LENGTH], sqlx::Error> {
+        let (taken, rest) = bytes.split_first_chunk().ok_or_else(|| corrupt(INCOMPLETE))?;
+        *bytes = rest;
+        Ok(*taken)
+    }
+    let mut changes = Vec::new();
+    while !bytes.is_empty() {
+        let [sequence, last_removal] = [take(&mut bytes)?, take(&mut bytes)?].map(u64::from_be_bytes);
+        let length = u16::from_be_bytes(take(&mut bytes)?).into();
+        let (entity, rest) = bytes.split_at_checked(length).ok_or_else(|| corrupt(INCOMPLETE))?;
+        bytes = rest;
+        changes.push(CatalogueChange { sequence, entity: parse_entity(entity)?, last_removal });
+    }
+    Ok(changes)
+}

@@ -1,0 +1,82 @@
+//! Finds charts by what clients hold instead of a note hash.
+
+use std::collections::HashMap;
+
+use chart_index_domain::{FileMd5, NoteHash, ReadError};
+
+use crate::Store;
+use crate::reads::lookups::is_known;
+use crate::schema::column_values::parse_hash;
+
+/// What a game identifies a chart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChartIdentifier {
+    /// The MD5 digest of its file, or of an earlier version of it.
+    Md5(FileMd5),
+    /// The id of the chart in the first game.
+    AlphaBeatmapId(u64),
+}
+
+/// One of the identifiers, and the hash of its chart.
+type IdentifierRow = (Option<Vec<u8>>, Option<i64>, Vec<u8>);
+
+impl Store {
+    /// Returns the hashes of the known charts with these identifiers.
+    ///
+    /// Files of several charts may claim the same id: the chart is then the one whose set has the best source,
+    /// as in a lookup. Only hostile files of different charts have the same digest, of which the chart that was
+    /// stored first is returned.
+    pub async fn identify(
+        &self,
+        identifiers: &[ChartIdentifier],
+    ) -> Result<HashMap<ChartIdentifier, NoteHash>, ReadError> {
+        let (mut md5s, mut ids) = (Vec::new(), Vec::new());
+        for identifier in identifiers {
+            match identifier {
+                ChartIdentifier::Md5(md5) => md5s.push(md5.as_bytes().to_vec()),
+                // No chart has an id that PostgreSQL cannot store.
+                ChartIdentifier::AlphaBeatmapId(id) => ids.extend(i64::try_from(*id)),
+            }
+        }
+        let (md5s, ids) = (&md5s, &ids);
+        self.short_read("identify charts", |mut connection| async move {
+            let rows: Vec<IdentifierRow> = sqlx::query_as(concat!(
+                "SELECT asked.alias, NULL::bigint, found.hash
+                 FROM (SELECT DISTINCT unnest($1::bytea[]) AS alias) AS asked CROSS JOIN LATERAL (
+                     SELECT chart.hash FROM (
+                         SELECT DISTINCT chart_hash FROM (
+                             SELECT chart_hash FROM chart_aliases WHERE alias = asked.alias LIMIT 1000
+                         ) AS first
+                     ) AS candidate JOIN charts AS chart ON chart.hash = candidate.chart_hash
+                     WHERE ",
+                is_known!(),
+                "    ORDER BY chart.first_seen_ms, chart.hash LIMIT 1
+                 ) AS found
+                 UNION ALL
+                 SELECT NULL, asked.id, found.hash
+                 FROM (SELECT DISTINCT unnest($2::bigint[]) AS id) AS asked CROSS JOIN LATERAL (
+                     SELECT chart.hash FROM chartset_charts AS member
+                     JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+                     JOIN charts AS chart ON chart.hash = member.chart_hash
+                     WHERE member.alpha_beatmap_id = asked.id AND chart.removed_at_ms IS NULL AND chartset.shown
+                           AND chartset.source_kind IS DISTINCT FROM 'betaPack'
+                     ORDER BY member.source_rank, member.chartset_id LIMIT 1
+                 ) AS found"
+            ))
+            .bind(md5s)
+            .bind(ids)
+            .fetch_all(&mut *connection)
+            .await?;
+            connection.release();
+            rows.iter().map(|(md5, id, hash)| Ok((identifier(md5.as_deref(), *id)?, parse_hash(hash)?))).collect()
+        })
+        .await
+    }
+}
+
+fn identifier(md5: Option<&[u8]>, id: Option<i64>) -> Result<ChartIdentifier, sqlx::Error> {
+    match md5.map(|md5| md5.try_into().map(FileMd5::from_bytes)) {
+        Some(md5) => md5.map(ChartIdentifier::Md5).map_err(crate::error::corrupt),
+        None => Ok(ChartIdentifier::AlphaBeatmapId(id.unwrap_or_default().unsigned_abs())),
+    }
+}

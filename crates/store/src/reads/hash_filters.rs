@@ -1,0 +1,170 @@
+//! Hash filters: the known hashes from which `chart-indexer` builds them, and the stored filters.
+
+use chart_index_domain::{NoteHash, ReadError};
+use futures_util::TryStreamExt;
+use sqlx::Connection;
+
+use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
+use crate::reads::lookups::is_known;
+use crate::schema::column_values::parse_hash;
+use crate::{Store, StoreError};
+
+/// Maximum number of charts of the feed in a page.
+const PAGE: i64 = 20_000;
+
+/// The last hash filter, and the charts that changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HashFilterState {
+    /// Number of hashes that it contains.
+    pub hashes: u64,
+    /// When it was built, in milliseconds since the Unix epoch.
+    pub built_at_ms: i64,
+    /// Number of charts that changed after its sequence, up to the limit of the caller.
+    pub changed_charts: u64,
+}
+
+/// A hash filter to store.
+#[derive(Debug, Clone)]
+pub struct NewHashFilter {
+    /// The sequence of the change feed at which it contains every known chart.
+    pub sequence: u64,
+    /// Number of hashes that it contains.
+    pub hashes: u64,
+    /// When it was built, in milliseconds since the Unix epoch.
+    pub built_at_ms: i64,
+    /// The filter as it is served (docs/api.md, "Hash filter").
+    pub bytes: Vec<u8>,
+}
+
+impl Store {
+    /// Passes every known hash to `take`, in no particular order, and returns the last sequence of the change
+    /// feed. Both are read from one snapshot: since sequences are assigned after the commit of a change, every
+    /// chart that is known at this sequence is among the hashes.
+    pub async fn known_hashes(&self, take: impl FnMut(NoteHash) + Send) -> Result<u64, StoreError> {
+        self.run_once("read known hashes", |connection| read_known_hashes(connection, take)).await
+    }
+
+    /// Returns the state of the last hash filter, if one is built. Counts changed charts up to `limit`.
+    pub async fn hash_filter_state(&self, limit: u64) -> Result<Option<HashFilterState>, StoreError> {
+        self.run_once("read the state of the hash filter", |mut connection| async move {
+            let row: Option<(i64, i64, i64)> = sqlx::query_as(
+                "SELECT hashes, built_at_ms, (
+                     SELECT count(*) FROM (
+                         SELECT 1 FROM catalogue_changes AS change
+                         WHERE change.sequence > filter.sequence AND octet_length(change.entity) = 32 LIMIT $1
+                     ) AS changed
+                 )
+                 FROM hash_filters AS filter ORDER BY filter.sequence DESC LIMIT 1",
+            )
+            .bind(limit.cast_signed())
+            .fetch_optional(&mut *connection)
+            .await?;
+            Ok(row.map(|(hashes, built_at_ms, changed_charts)| HashFilterState {
+                hashes: hashes.unsigned_abs(),
+                built_at_ms,
+                changed_charts: changed_charts.unsigned_abs(),
+            }))
+        })
+        .await
+    }
+
+    /// Returns the next charts of the change feed that are not removed, with their sequences: those after
+    /// `after`, up to `last`. Empty after the last.
+    pub async fn charts_of_feed(&self, after: u64, last: u64) -> Result<Vec<(u64, NoteHash)>, StoreError> {
+        self.run_once("read charts of the feed", |mut connection| async move {
+            let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(
+                "SELECT sequence, entity FROM catalogue_changes
+                 WHERE sequence > $1 AND sequence <= $2 AND octet_length(entity) = 32 AND change <> 'removed'
+                 ORDER BY sequence LIMIT $3",
+            )
+            .bind(after.cast_signed())
+            .bind(last.cast_signed())
+            .bind(PAGE)
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter()
+                .map(|(sequence, hash)| Ok((sequence.unsigned_abs(), parse_hash(&hash)?)))
+                .collect()
+        })
+        .await
+    }
+
+    /// Stores a hash filter, unless one with its sequence is stored, and deletes all but the last two.
+    pub async fn put_hash_filter(&self, filter: &NewHashFilter) -> Result<(), StoreError> {
+        self.run_once("write hash filter", |mut connection| async move {
+            let mut transaction = connection.begin().await?;
+            sqlx::query(
+                "INSERT INTO hash_filters (sequence, hashes, built_at_ms, bytes) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (sequence) DO NOTHING",
+            )
+            .bind(filter.sequence.cast_signed())
+            .bind(filter.hashes.cast_signed())
+            .bind(filter.built_at_ms)
+            .bind(&filter.bytes)
+            .execute(&mut *transaction)
+            .await?;
+            sqlx::query(
+                "DELETE FROM hash_filters WHERE sequence < (
+                     SELECT min(sequence) FROM (
+                         SELECT sequence FROM hash_filters ORDER BY sequence DESC LIMIT 2
+                     ) AS last
+                 )",
+            )
+            .execute(&mut *transaction)
+            .await?;
+            transaction.commit().await
+        })
+        .await
+    }
+
+    /// Returns the sequence of the last hash filter, if one is built.
+    pub async fn last_hash_filter(&self) -> Result<Option<u64>, ReadError> {
+        self.short_read("read the last hash filter", |mut connection| async move {
+            let sequence: Option<i64> = sqlx::query_scalar("SELECT max(sequence) FROM hash_filters")
+                .fetch_one(&mut *connection)
+                .await?;
+            Ok(sequence.map(i64::unsigned_abs))
+        })
+        .await
+    }
+
+    /// Returns the bytes of the hash filter of a sequence, if it is stored.
+    pub async fn hash_filter(&self, sequence: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        let Ok(sequence) = i64::try_from(sequence) else { return Ok(None) };
+        let read = async |store: &Self| {
+            let read = store.long_read("read hash filter", |mut connection| async move {
+                sqlx::query_scalar("SELECT bytes FROM hash_filters WHERE sequence = $1")
+                    .bind(sequence)
+                    .fetch_optional(&mut *connection)
+                    .await
+            });
+            read.await
+        };
+        match (read(self).await?, self.primary_of_standby()) {
+            // Another replica may redirect to a filter that the standby of this one lacks.
+            (None, Some(primary)) => read(&primary).await,
+            (bytes, _) => Ok(bytes),
+        }
+    }
+}
+
+async fn read_known_hashes(
+    mut connection: PooledConnection,
+    mut take: impl FnMut(NoteHash),
+) -> Result<u64, sqlx::Error> {
+    let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
+    let sequence: i64 =
+        sqlx::query_scalar("SELECT last_sequence FROM change_feed").fetch_one(&mut *snapshot).await?;
+    // One scan, whose rows are streamed: for pages by hash, the tables would be joined again for each page.
+    let mut hashes = sqlx::query_scalar::<_, Vec<u8>>(concat!(
+        "SELECT chart.hash FROM charts AS chart WHERE ",
+        is_known!()
+    ))
+    .fetch(&mut *snapshot);
+    while let Some(hash) = hashes.try_next().await? {
+        take(parse_hash(&hash)?);
+    }
+    drop(hashes);
+    snapshot.commit().await?;
+    Ok(sequence.unsigned_abs())
+}

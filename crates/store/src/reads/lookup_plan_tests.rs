@@ -1,0 +1,86 @@
+//! Checks the query plans of lookups: of many charts, and of a chart that many chartsets share.
+
+use chart_index_tests::TestDatabase;
+
+use crate::reads::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
+use crate::{Store, StoreConfig};
+
+/// Inserts charts, each in a chartset of its own. Their hashes are those of their numbers. With fewer
+/// PostgreSQL sorts the occurrences of a chart instead of reading them in order.
+const FILL: [&str; 4] = [
+    "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak, rox_bytes,
+                         first_seen_ms)
+     SELECT sha256(n::text::bytea), 4, 120, 120, 120, 1000, 1, 0, 1, 1, 1, 1 FROM generate_series(1, 20000) AS n",
+    "INSERT INTO chartsets
+     (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, keys, bpm_min, bpm_max,
+      length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort, artist_sort,
+      creator_search, search_words)
+     SELECT lpad(to_hex(n), 16, '0'), 'alpha/' || n, decode(repeat('00', 32), 'hex'), 1, 1, 'Title', 'Artist', 'Creator',
+            '{4}', 120, 120, 1000, 1000, 1, 1, '{}', '{}', 'title', 'artist', 'creator', ''
+     FROM generate_series(1, 20000) AS n",
+    "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
+     SELECT lpad(to_hex(n), 16, '0'), sha256(n::text::bytea), 'Title', 'Artist', 'Creator', 'Hard', '{}'
+     FROM generate_series(1, 20000) AS n",
+    "ANALYZE charts, chartsets, chartset_charts",
+];
+
+/// Half of them unknown.
+const HASHES: &str = "(SELECT array_agg(sha256((36 * n)::text::bytea)) FROM generate_series(1, 1000) AS n)";
+
+/// Tables are not read as a whole, whatever PostgreSQL knows of the hashes when it makes the plan.
+#[tokio::test]
+async fn lookup_of_many_charts_reads_indexes() {
+    let database = TestDatabase::create().await;
+    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+    store.migrate().await.unwrap();
+    for statement in FILL {
+        let _ = database.psql(statement);
+    }
+    let hashes = database.psql(&format!("SELECT quote_literal({HASHES}::text)"));
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        let plan = database.psql(&format!(
+            "SET plan_cache_mode = {mode}; PREPARE lookup AS {LOOK_UP_CHARTS}; EXPLAIN (ANALYZE) EXECUTE lookup ({hashes})"
+        ));
+        for index in ["charts_pkey", "chartset_charts_by_chart", "chartsets_pkey"] {
+            assert!(plan.contains(&format!("Index Scan using {index}")), "{mode}: {plan}");
+        }
+        assert!(!plan.contains("Seq Scan"), "{mode}: {plan}");
+        assert!(plan.contains("rows=555 "), "{mode}: {plan}");
+    }
+}
+
+/// Makes all chartsets share a chart.
+const SHARE: [&str; 2] = [
+    "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
+     SELECT lpad(to_hex(n), 16, '0'), sha256('1'), 'Title', 'Artist', 'Creator', 'Hard', '{}'
+     FROM generate_series(2, 20000) AS n",
+    "ANALYZE chartset_charts",
+];
+
+/// The statement reads 32 of 20,000 occurrences, whether or not the statistics know of the chart.
+#[tokio::test]
+async fn lookup_of_a_shared_chart_is_bounded() {
+    let database = TestDatabase::create().await;
+    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+    store.migrate().await.unwrap();
+    for statement in FILL.into_iter().chain(SHARE) {
+        let _ = database.psql(statement);
+    }
+    for (statement, argument) in
+        [(LOOK_UP_CHART, "sha256('1')"), (LOOK_UP_CHARTS, "ARRAY[sha256('1'), sha256('2')]")]
+    {
+        for mode in ["force_custom_plan", "force_generic_plan"] {
+            let plan = database.psql(&format!(
+                "SET plan_cache_mode = {mode}; PREPARE lookup AS {statement};
+                 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE lookup ({argument})"
+            ));
+            let read = |line: &str| {
+                let (_, rest) = line.split_once("rows=")?;
+                rest.split_once(' ')?.0.parse::<f64>().ok()
+            };
+            let most = plan.lines().filter_map(read).fold(0.0, f64::max);
+            assert!(most <= 34.0, "{mode}: {most} rows in {plan}");
+            assert!(plan.contains("Index Scan using chartset_charts_by_chart"), "{mode}: {plan}");
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! The lookups of the API. Each is one statement, so that it reads one snapshot of the catalogue.
+
+use std::collections::HashMap;
+
+use chart_index_domain::{
+    Chart, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash, PublicSource,
+    ReadError, Source, assemble_chartset,
+};
+use chart_index_objects::{ObjectDigest, ObjectError};
+
+use crate::Store;
+use crate::error::{object_error, read_error};
+use crate::schema::column_values::{parse_hash, parse_source};
+use crate::schema::rows::{MemberRow, analysis_columns, checked_at_ms, member_columns};
+use crate::schema::stored_files::StoredFile;
+
+/// A chart that is known, as a lookup returns it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownChart {
+    /// The chart. Its metadata comes from the file with the best source: exact before declared before none,
+    /// then by kind and ref, then by the id of its chartset. Title and artist belong to a file and not to the
+    /// notes, so a corrected title is returned here while the ROX file has that of the first file.
+    pub chart: Chart,
+    /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup": the sources of up to 32
+    /// chartsets, or of 4 if the chart has fewer than 8 notes.
+    pub sources: Vec<Source>,
+}
+
+/// The ROX file of a chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoxFile {
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Whether an administrator has replaced the first file of the note hash with it.
+    pub is_replaced: bool,
+}
+
+/// Where the ROX file of a chart is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoxSource {
+    /// In PostgreSQL.
+    File(RoxFile),
+    /// In the object store, with this name.
+    Object(ObjectDigest),
+}
+
+/// The condition that `charts AS chart` is known.
+macro_rules! is_known {
+    () => {
+        "chart.removed_at_ms IS NULL AND EXISTS (
+             SELECT 1 FROM chartset_charts AS member
+             JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+             WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL)"
+    };
+}
+pub(crate) use is_known;
+
+/// A chart in a chartset, with the exact source and the last check of the chartset.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct LookupRow {
+    exact_kind: Option<String>,
+    exact_ref: Option<String>,
+    checked_at_ms: i64,
+    #[sqlx(flatten)]
+    member: MemberRow,
+}
+
+/// A parsed [`LookupRow`].
+pub(crate) struct Occurrence {
+    pub(crate) chartset_id: ChartsetId,
+    exact_source: Option<PublicSource>,
+    checked_at_ms: i64,
+    pub(crate) member: ChartsetMember,
+}
+
+/// The first 32 occurrences of `charts AS chart` in chartsets that are not removed: more than any real chart
+/// has (decision 0076). The index `chartset_charts_by_chart` returns them in their order, so further ones are
+/// not read.
+///
+/// In a catalogue of a few thousand charts PostgreSQL may sort them instead. With `=` instead of `BETWEEN` it
+/// expects the few rows that most charts have, and may read and sort all of them in a large one as well.
+macro_rules! first_occurrences {
+    () => {
+        " FROM chartset_charts AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+          WHERE member.chart_hash BETWEEN chart.hash AND chart.hash AND chartset.removed_at_ms IS NULL
+          ORDER BY member.chart_hash, member.source_rank, member.chartset_id LIMIT 32"
+    };
+}
+pub(crate) use first_occurrences;
+
+/// Further columns of an occurrence: the rating and the patterns of the chart.
+macro_rules! and_analysis {
+    () => {
+        concat!(", ", crate::schema::rows::analysis_columns!())
+    };
+}
+pub(crate) use and_analysis;
+
+/// Selects the [`LookupRow`]s of the charts that meet a condition, with further columns.
+macro_rules! select_occurrences {
+    ($columns:expr, $condition:literal) => {
+        concat!(
+            "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms, ",
+            crate::schema::rows::member_columns!(),
+            $columns,
+            " FROM charts AS chart CROSS JOIN LATERAL (
+                  SELECT member.*, chartset.exact_kind, chartset.exact_ref, ",
+            crate::schema::rows::checked_at_ms!(),
+            crate::reads::lookups::first_occurrences!(),
+            " ) AS member
+              WHERE ",
+            $condition,
+            " AND chart.removed_at_ms IS NULL"
+        )
+    };
+}
+
+pub(crate) use select_occurrences;
+
+/// Selects the occurrences of a chart.
+pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("", "chart.hash = $1");
+
+/// Selects the occurrences of a chart, with its rating and its patterns.
+const LOOK_UP_ANALYSED_CHART: &str = select_occurrences!(and_analysis!(), "chart.hash = $1");
+
+/// Selects the occurrences of many charts. `LATERAL` with `OFFSET 0` makes the planner look up each hash in the
+/// indexes. Otherwise it reads whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
+macro_rules! look_up_charts {
+    ($columns:expr) => {
+        concat!(
+            "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
+            select_occurrences!($columns, "chart.hash = asked.hash"),
+            " OFFSET 0) AS occurrence"
+        )
+    };
+}
+
+pub(crate) const LOOK_UP_CHARTS: &str = look_up_charts!("");
+/// With their ratings and their patterns.
+const LOOK_UP_ANALYSED_CHARTS: &str = look_up_charts!(and_analysis!());
+
+const READ_ROX_FILE: &str = "read ROX file";
+
+/// Finds the ROX file of a known chart, and whether it has replaced another one.
+const FIND_ROX_FILE: &str = concat!(
+    "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
+     FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
+     WHERE chart.hash = $1 AND ",
+    is_known!()
+);
+
+/// Finds the preview of a known chart.
+const FIND_PREVIEW: &str = concat!(
+    "SELECT preview.json, preview.object, false FROM charts AS chart
+     JOIN chart_previews AS preview ON preview.hash = chart.hash
+     WHERE chart.hash = $1 AND ",
+    is_known!()
+);
+
+impl Store {
+    /// Returns the chart, if it is known.
+    pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
+        self.look_up(hash, LOOK_UP_CHART).await
+    }
+
+    /// Returns the chart with its rating and its patterns, if it is known.
+    pub async fn chart_with_analysis(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
+        self.look_up(hash, LOOK_UP_ANALYSED_CHART).await
+    }
+
+    async fn look_up(
+        &self,
+        hash: NoteHash,
+        statement: &'static str,
+    ) -> Result<Option<KnownChart>, ReadError> {
+        self.short_read("look up chart", |mut connection| async move {
+            let rows: Vec<LookupRow> =
+                sqlx::query_as(statement).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
+            connection.release();
+            let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
+            Ok(known_chart(&occurrences))
+        })
+        .await
+    }
+
+    /// Returns the charts with these hashes that are known.
+    pub async fn charts(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        self.look_up_many(hashes, LOOK_UP_CHARTS).await
+    }
+
+    /// Returns the charts with these hashes that are known, with their ratings and their patterns.
+    pub async fn charts_with_analysis(
+        &self,
+        hashes: &[NoteHash],
+    ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        self.look_up_many(hashes, LOOK_UP_ANALYSED_CHARTS).await
+    }
+
+    async fn look_up_many(
+        &self,
+        hashes: &[NoteHash],
+        statement: &'static str,
+    ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        self.short_read("look up charts", |mut connection| {
+            let hashes = hashes.clone();
+            async move {
+                let rows: Vec<LookupRow> =
+                    sqlx::query_as(statement).bind(hashes).fetch_all(&mut *connection).await?;
+                connection.release();
+                let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
+                for row in rows {
+                    let occurrence = row.parse()?;
+                    occurrences.entry(occurrence.member.hash).or_default().push(occurrence);
+                }
+                let known = |(hash, occurrences): (_, Vec<_>)| Some((hash, known_chart(&occurrences)?));
+                Ok(occurrences.into_iter().filter_map(known).collect())
+            }
+        })
+        .await
+    }
+
+    /// Returns the hash of the only known chart whose hash is in a range, both ends included; `None` if there
+    /// is none, or another one.
+    pub async fn only_chart_between(
+        &self,
+        first: NoteHash,
+        last: NoteHash,
+    ) -> Result<Option<NoteHash>, ReadError> {
+        self.short_read("find chart by prefix", |mut connection| async move {
+            let hashes: Vec<Vec<u8>> = sqlx::query_scalar(concat!(
+                "SELECT hash FROM charts AS chart WHERE hash BETWEEN $1 AND $2 AND ",
+                is_known!(),
+                " LIMIT 2"
+            ))
+            .bind(first.as_bytes())
+            .bind(last.as_bytes())
+            .fetch_all(&mut *connection)
+            .await?;
+            connection.release();
+            let [hash] = &hashes[..] else { return Ok(None) };
+            parse_hash(hash).map(Some)
+        })
+        .await
+    }
+
+    /// Returns the ROX file of the chart, if the chart is known.
+    pub async fn rox(&self, hash: NoteHash) -> Result<Option<RoxFile>, ReadError> {
+        let file = self.known_file(hash, READ_ROX_FILE, FIND_ROX_FILE).await?;
+        Ok(file.map(|(bytes, is_replaced)| RoxFile { bytes, is_replaced }))
+    }
+
+    /// Returns the name of the object that is the ROX file of the chart, if the chart is known; the file
+    /// itself, if it is in PostgreSQL.
+    pub async fn rox_source(&self, hash: NoteHash) -> Result<Option<RoxSource>, ReadError> {
+        let found = self.find_file(hash, READ_ROX_FILE, FIND_ROX_FILE).await?;
+        Ok(found.map(|(file, is_replaced)| match file {
+            StoredFile::Bytes(bytes) => RoxSource::File(RoxFile { bytes, is_replaced }),
+            StoredFile::Object(digest) => RoxSource::Object(digest),
+        }))
+    }
+
+    /// Returns the preview of the chart, as JSON, if the chart is known and its preview is stored.
+    pub async fn chart_preview(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
+        let file = self.known_file(hash, "read chart preview", FIND_PREVIEW).await?;
+        Ok(file.map(|(json, _)| json))
+    }
+
+    /// Returns a file of the chart, if the chart is known and has one, and whether it was replaced.
+    async fn known_file(
+        &self,
+        hash: NoteHash,
+        operation: &'static str,
+        statement: &'static str,
+    ) -> Result<Option<(Vec<u8>, bool)>, ReadError> {
+        let failed = |error| read_error(operation, object_error(error));
+        let Some((file, is_replaced)) = self.find_file(hash, operation, statement).await? else {
+            return Ok(None);
+        };
+        match self.content(file).await {
+            Ok(content) => return Ok(Some((content, is_replaced))),
+            Err(ObjectError::Missing { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        // The object was deleted since, as that of a removed chart is: a standby may not know yet.
+        let primary = self.primary_of_standby();
+        let found = primary.as_ref().unwrap_or(self).find_file(hash, operation, statement).await?;
+        let Some((file, is_replaced)) = found else { return Ok(None) };
+        Ok(Some((self.content(file).await.map_err(failed)?, is_replaced)))
+    }
+
+    async fn find_file(
+        &self,
+        hash: NoteHash,
+        operation: &'static str,
+        statement: &'static str,
+    ) -> Result<Option<(StoredFile, bool)>, ReadError> {
+        self.short_read(operation, |mut connection| async move {
+            type Row = (Option<Vec<u8>>, Option<Vec<u8>>, bool);
+            let row: Option<Row> =
+                sqlx::query_as(statement).bind(hash.as_bytes()).fetch_optional(&mut *connection).await?;
+            connection.release();
+            let Some((bytes, object, is_replaced)) = row else { return Ok(None) };
+            Ok(Some((StoredFile::parse(bytes, object.as_deref())?, is_replaced)))
+        })
+        .await
+    }
+
+    /// Returns the chartset with its charts and sources, if it is shown.
+    pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
+        self.short_read("read chartset", |mut connection| async move {
+            let rows: Vec<LookupRow> = sqlx::query_as(concat!(
+                "SELECT chartset.exact_kind, chartset.exact_ref, ",
+                checked_at_ms!(),
+                ", ",
+                member_columns!(),
+                ", chart.density_curve, chart.variant, ",
+                analysis_columns!(),
+                " FROM chartsets AS chartset
+                  JOIN chartset_charts AS member ON member.chartset_id = chartset.id
+                  JOIN charts AS chart ON chart.hash = member.chart_hash
+                  WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"
+            ))
+            .bind(id.to_string())
+            .fetch_all(&mut *connection)
+            .await?;
+            connection.release();
+            let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
+            Ok(chartset_detail(id, occurrences))
+        })
+        .await
+    }
+
+    /// Returns the public source of the chartset, if it is shown and has one.
+    pub async fn public_source(&self, id: ChartsetId) -> Result<Option<PublicSource>, ReadError> {
+        self.short_read("read source of chartset", |mut connection| async move {
+            let source: Option<(Option<String>, Option<String>)> =
+                sqlx::query_as("SELECT source_kind, source_ref FROM chartsets WHERE id = $1 AND shown")
+                    .bind(id.to_string())
+                    .fetch_optional(&mut *connection)
+                    .await?;
+            connection.release();
+            let (kind, reference) = source.unwrap_or_default();
+            parse_source(kind.as_deref(), reference.as_deref())
+        })
+        .await
+    }
+}
+
+impl LookupRow {
+    pub(crate) fn parse(self) -> Result<Occurrence, sqlx::Error> {
+        Ok(Occurrence {
+            chartset_id: self.member.chartset_id()?,
+            exact_source: parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())?,
+            checked_at_ms: self.checked_at_ms,
+            member: self.member.into_member()?,
+        })
+    }
+}
+
+impl Occurrence {
+    /// The sources of this occurrence, the best first.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = Source> {
+        let exact = self.exact_source.iter().map(|source| (source, Confidence::Exact));
+        let declared = self.member.declared_source.iter().map(|source| (source, Confidence::Declared));
+        exact.chain(declared).map(|(source, confidence)| Source {
+            kind: source.kind,
+            reference: source.reference.clone(),
+            confidence,
+            checked_at_ms: self.checked_at_ms,
+        })
+    }
+
+    /// Orders the occurrences of a chart, so that every replica takes the metadata from the same file.
+    pub(crate) fn rank(&self) -> impl Ord + use<'_> {
+        let confidence = match (&self.exact_source, &self.member.declared_source) {
+            (Some(source), _) => Some((Confidence::Exact, source)),
+            (None, Some(source)) => Some((Confidence::Declared, source)),
+            (None, None) => None,
+        };
+        (confidence.is_none(), confidence, self.chartset_id)
+    }
+}
+
+/// Charts with fewer notes are the same in unrelated songs: there are 22 with one tap. The smallest of 111 real
+/// charts has as many.
+const MIN_DISTINCTIVE_NOTES: u32 = 8;
+/// The number of chartsets whose sources a chart with fewer notes has.
+const INDISTINCTIVE_OCCURRENCES: usize = 4;
+
+/// The sources of a chart, whose occurrences are in the order of their ranks.
+pub(crate) fn sources_of_chart(ranked: &[&Occurrence]) -> Vec<Source> {
+    let has_few_notes = ranked.first().is_some_and(|best| best.member.numbers.notes < MIN_DISTINCTIVE_NOTES);
+    let limit = if has_few_notes { INDISTINCTIVE_OCCURRENCES } else { ranked.len() };
+    Source::merge(ranked.iter().take(limit).flat_map(|occurrence| occurrence.sources()).collect())
+}
+
+pub(crate) fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
+    let mut ranked: Vec<&Occurrence> = occurrences.iter().collect();
+    ranked.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    let best = ranked.first()?;
+    let ChartsetMember { variant, analysis, .. } = &best.member;
+    // They are only in rows that were read for them.
+    let chart = best.member.to_chart().with_variant(*variant).with_analysis(*analysis);
+    Some(KnownChart { chart, sources: sources_of_chart(&ranked) })
+}
+
+fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<ChartsetDetail> {
+    let exact_source = occurrences.first()?.exact_source.clone();
+    let sources = Source::merge(occurrences.iter().flat_map(Occurrence::sources).collect());
+    let mut members: Vec<ChartsetMember> =
+        occurrences.into_iter().map(|occurrence| occurrence.member).collect();
+    let (chartset, keywords) = assemble_chartset(id, exact_source.as_ref(), &mut members)?;
+    let charts = members
+        .iter()
+        .map(|member| ChartsetChart {
+            chart: member.to_chart(),
+            curve: member.curve,
+            variant: member.variant,
+            analysis: member.analysis,
+            alpha_beatmap_id: member.alpha_beatmap_id,
+        })
+        .collect();
+    Some(ChartsetDetail { chartset, tags: keywords.tags, sources, charts })
+}

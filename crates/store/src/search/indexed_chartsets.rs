@@ -1,0 +1,161 @@
+//! Reads chartsets for search indexes outside of PostgreSQL: to fill them, and to compare them with the
+//! catalogue.
+
+use std::collections::HashSet;
+
+use chart_index_domain::search::IndexedChartset;
+use chart_index_domain::{ChartsetId, Position, ReadError};
+use sqlx::PgConnection;
+
+use crate::Store;
+use crate::schema::column_values::parse_chartset_id;
+use crate::schema::derived_columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
+use crate::search::filterable_charts::{FilterableChartColumns, filterable_charts};
+
+/// The number of shown chartsets that an index at a position must contain. All values are of one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownCount {
+    /// Number of shown chartsets that have not changed after the position.
+    pub unchanged: u64,
+    /// The chartsets that have changed since, shown or not.
+    pub changed: Vec<ChartsetId>,
+}
+
+#[derive(sqlx::FromRow)]
+struct IndexedRow {
+    id: String,
+    updated_at_ms: i64,
+    #[sqlx(flatten)]
+    listed: ListedColumns,
+    #[sqlx(flatten)]
+    keywords: KeywordColumns,
+    #[sqlx(flatten)]
+    charts: FilterableChartColumns,
+    bpm_main_max: f64,
+}
+
+impl IndexedRow {
+    fn parse(self) -> Result<IndexedChartset, sqlx::Error> {
+        let chartset = self.listed.into_chartset(parse_chartset_id(&self.id)?)?;
+        let keywords = self.keywords.into_keywords();
+        let charts = self.charts.into_charts()?;
+        let (bpm_main_max, updated_at_ms) = (self.bpm_main_max, self.updated_at_ms);
+        Ok(IndexedChartset { chartset, charts, bpm_main_max, keywords, updated_at_ms })
+    }
+}
+
+/// The beginning of a statement for [`IndexedRow`]s.
+macro_rules! select_indexed {
+    () => {
+        concat!(
+            "SELECT id, updated_at_ms, ",
+            listed_columns!(),
+            ", ",
+            keyword_columns!(),
+            ", (SELECT bpm_main_max FROM shown_chartsets AS listed WHERE listed.id = chartsets.id) AS bpm_main_max,
+             charts.* FROM chartsets CROSS JOIN LATERAL ",
+            filterable_charts!()
+        )
+    };
+}
+
+/// The ids of the chartsets that have changed after the sequence `$1`, with a sequence or without.
+macro_rules! changed_chartsets {
+    () => {
+        "SELECT encode(entity, 'hex') AS id FROM catalogue_changes
+         WHERE sequence > $1 AND octet_length(entity) = 8
+         UNION
+         SELECT encode(entity, 'hex') FROM pending_changes
+         WHERE transaction_id >= pending_changes_from() AND octet_length(entity) = 8"
+    };
+}
+
+impl Store {
+    /// Returns the current state of the chartsets with these ids that are shown, in the order of the ids.
+    pub async fn indexed_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<IndexedChartset>, ReadError> {
+        self.long_read("read chartsets to index", |mut connection| async move {
+            read_indexed(&mut connection, ids).await
+        })
+        .await
+    }
+
+    /// Returns the next shown chartsets in the order of their ids, except for those with changes that have no
+    /// sequence yet. Empty after the last.
+    pub async fn indexed_chartsets_after(
+        &self,
+        after: Option<ChartsetId>,
+        limit: u32,
+    ) -> Result<Vec<IndexedChartset>, ReadError> {
+        self.long_read("read chartsets to index", |mut connection| async move {
+            let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
+                select_indexed!(),
+                " WHERE id > $1 AND shown AND decode(id, 'hex') NOT IN (
+                      SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
+                  ) ORDER BY id LIMIT $2"
+            ))
+            // The empty text sorts before every id.
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .bind(i64::from(limit))
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter().map(IndexedRow::parse).collect()
+        })
+        .await
+    }
+
+    /// Counts the shown chartsets for a comparison with an index at this position.
+    pub async fn shown_count(&self, since: Position) -> Result<ShownCount, ReadError> {
+        self.long_read("count chartsets", |mut connection| async move {
+            let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(concat!(
+                "WITH changed AS MATERIALIZED (",
+                changed_chartsets!(),
+                ")
+                 SELECT (SELECT count(*) FROM chartsets WHERE shown)
+                        - (SELECT count(*) FROM chartsets JOIN changed USING (id) WHERE shown),
+                        (SELECT coalesce(array_agg(id), '{}') FROM changed)"
+            ))
+            .bind(since.sequence.cast_signed())
+            .fetch_one(&mut *connection)
+            .await?;
+            let changed = changed.iter().map(|id| parse_chartset_id(id)).collect::<Result<_, _>>()?;
+            Ok(ShownCount { unchanged: unchanged.unsigned_abs(), changed })
+        })
+        .await
+    }
+
+    /// Returns which of the chartsets have changed after the position.
+    pub async fn changed_since(
+        &self,
+        since: Position,
+        ids: &[ChartsetId],
+    ) -> Result<HashSet<ChartsetId>, ReadError> {
+        let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
+        self.long_read("read changed chartsets", |mut connection| async move {
+            let changed: Vec<String> = sqlx::query_scalar(concat!(
+                "SELECT id FROM (",
+                changed_chartsets!(),
+                ") AS changed WHERE id = ANY($2)"
+            ))
+            .bind(since.sequence.cast_signed())
+            .bind(ids)
+            .fetch_all(&mut *connection)
+            .await?;
+            changed.iter().map(|id| parse_chartset_id(id)).collect()
+        })
+        .await
+    }
+}
+
+/// Reads the current state of the chartsets with these ids that are shown, in the order of the ids.
+pub(crate) async fn read_indexed(
+    connection: &mut PgConnection,
+    ids: &[ChartsetId],
+) -> Result<Vec<IndexedChartset>, sqlx::Error> {
+    let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
+    let rows: Vec<IndexedRow> =
+        sqlx::query_as(concat!(select_indexed!(), " WHERE id = ANY($1) AND shown ORDER BY id"))
+            .bind(ids)
+            .fetch_all(connection)
+            .await?;
+    rows.into_iter().map(IndexedRow::parse).collect()
+}

@@ -1,0 +1,237 @@
+//! Reads and writes what is computed of stored charts from their ROX files, for `chart-indexer backfill` and
+//! `verify`.
+
+use std::collections::HashSet;
+
+use chart_index_domain::{ANALYSIS_VERSION, ChartAnalysis, ChartPreview, NoteHash};
+use chart_index_objects::{ObjectError, Objects};
+use sqlx::{Connection, PgConnection};
+
+use crate::connection::removal_lock;
+use crate::error::corrupt;
+use crate::schema::column_values::{AnalysisValues, parse_hash};
+use crate::schema::stored_files::{NewFiles, RoxFileRow};
+use crate::{Store, StoreError};
+
+/// Whether a stored chart has all that is computed from its ROX file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackfillState {
+    /// The note hash of the chart.
+    pub hash: NoteHash,
+    /// The size of its ROX file.
+    pub rox_bytes: u64,
+    /// Whether the density curve, the preview, and the rating and the patterns of this version are stored.
+    pub is_complete: bool,
+}
+
+/// What is computed of a chart from its ROX file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComputedChart {
+    /// The note hash of the chart.
+    pub hash: NoteHash,
+    /// The density curve and the preview.
+    pub preview: ChartPreview,
+    /// The rating and the patterns.
+    pub analysis: ChartAnalysis,
+}
+
+/// Updates charts and their previews where they differ, and returns the hashes of these charts. All parts see
+/// the rows before the update.
+const PUT_COMPUTED: &str = "WITH given AS MATERIALIZED (
+         SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::smallint[], $6::bytea[],
+                              $7::smallint[])
+             AS given (hash, curve, json, object, rating, patterns, version)
+     ), analysed AS MATERIALIZED (
+         SELECT given.hash FROM given JOIN charts AS chart ON chart.hash = given.hash
+         WHERE (chart.rating, chart.patterns, chart.analysis_version)
+               IS DISTINCT FROM (given.rating, given.patterns, given.version)
+     ), updated AS (
+         UPDATE charts AS chart
+         SET density_curve = given.curve, rating = given.rating, patterns = given.patterns,
+             analysis_version = given.version
+         FROM given
+         WHERE chart.hash = given.hash
+               AND (chart.density_curve, chart.rating, chart.patterns, chart.analysis_version)
+                   IS DISTINCT FROM (given.curve, given.rating, given.patterns, given.version)
+         RETURNING chart.hash
+     ), written AS (
+         INSERT INTO chart_previews AS preview (hash, json, object)
+         SELECT given.hash, given.json, given.object FROM given JOIN charts ON charts.hash = given.hash
+         ON CONFLICT (hash) DO UPDATE SET json = excluded.json, object = excluded.object
+         WHERE (preview.json, preview.object) IS DISTINCT FROM (excluded.json, excluded.object)
+         RETURNING hash
+     ), changed AS (
+         SELECT hash FROM updated UNION SELECT hash FROM written
+     ), recorded AS (
+         INSERT INTO pending_changes (entity)
+         SELECT hash FROM changed
+         UNION ALL
+         SELECT DISTINCT decode(member.chartset_id, 'hex')
+         FROM analysed JOIN chartset_charts AS member ON member.chart_hash = analysed.hash
+     )
+     SELECT hash FROM changed";
+
+impl Store {
+    /// Returns the states of the next stored charts in the order of their hashes, including removed charts and
+    /// those in no chartset. Empty after the last.
+    pub async fn backfill_states_after(
+        &self,
+        after: Option<NoteHash>,
+        limit: u32,
+    ) -> Result<Vec<BackfillState>, StoreError> {
+        self.run_once("read backfill states", |mut connection| async move {
+            let rows: Vec<(Vec<u8>, i64, bool)> = sqlx::query_as(
+                // Not a join: PostgreSQL would merge both tables, and read all previews below the page.
+                "SELECT chart.hash, chart.rox_bytes,
+                        chart.analysis_version = $3 AND chart.density_curve IS NOT NULL AND (
+                            SELECT preview.hash FROM chart_previews AS preview WHERE preview.hash = chart.hash
+                        ) IS NOT NULL
+                 FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2",
+            )
+            // The empty value sorts before every hash.
+            .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
+            .bind(i64::from(limit))
+            .bind(i16::from(ANALYSIS_VERSION))
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter()
+                .map(|(hash, rox_bytes, is_complete)| {
+                    let rox_bytes = u64::try_from(rox_bytes).map_err(corrupt)?;
+                    Ok(BackfillState { hash: parse_hash(&hash)?, rox_bytes, is_complete })
+                })
+                .collect()
+        })
+        .await
+    }
+
+    /// Returns the ROX files of these charts, known or not, in no particular order. Charts without one are left
+    /// out, and so are those whose objects are missing or damaged, which is logged.
+    pub async fn rox_files(&self, charts: &[NoteHash]) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
+        const OPERATION: &str = "read ROX files";
+        let hashes = &hash_bytes(charts.iter());
+        let read = self.run_once(OPERATION, |mut connection| async move {
+            let rows: Vec<RoxFileRow> =
+                sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
+                    .bind(hashes)
+                    .fetch_all(&mut *connection)
+                    .await?;
+            rows.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()
+        });
+        let (hashes, files): (Vec<_>, Vec<_>) = read.await?.into_iter().unzip();
+        let contents = self.contents(files).await.map_err(|error| StoreError::new(OPERATION, error))?;
+        let present = |(hash, content): (NoteHash, Result<_, ObjectError>)| match content {
+            Ok(content) => Some((hash, content)),
+            Err(error) => {
+                tracing::error!(%hash, %error, "a ROX file is lost");
+                None
+            }
+        };
+        Ok(hashes.into_iter().zip(contents).filter_map(present).collect())
+    }
+
+    /// Stores what was computed of stored charts, and records the charts that had none of it or something else
+    /// as changed, together with the chartsets that contain charts with another rating or other patterns: these
+    /// are in their records. Returns these charts.
+    pub async fn put_computed(&self, charts: &[ComputedChart]) -> Result<Vec<NoteHash>, StoreError> {
+        let mut charts: Vec<&ComputedChart> = charts.iter().collect();
+        charts.sort_by_key(|chart| chart.hash);
+        let analyses: Vec<_> = charts.iter().map(|chart| Some(chart.analysis)).collect();
+        let objects = self.objects();
+        self.run_once("write computed values of charts", |mut connection| {
+            let AnalysisValues { ratings, patterns, versions } = AnalysisValues::new(&analyses);
+            let charts = &charts;
+            async move {
+                let mut transaction = connection.begin().await?;
+                // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well,
+                // from what it sees.
+                removal_lock::lock_out_ingests(&mut transaction).await?;
+                let previews = store_previews(&mut transaction, objects, charts).await?;
+                let changed: Vec<Vec<u8>> = sqlx::query_scalar(PUT_COMPUTED)
+                    .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
+                    .bind(charts.iter().map(|chart| &chart.preview.curve.as_bytes()[..]).collect::<Vec<_>>())
+                    .bind(previews.bytes)
+                    .bind(previews.objects)
+                    .bind(ratings)
+                    .bind(patterns)
+                    .bind(versions)
+                    .fetch_all(&mut *transaction)
+                    .await?;
+                transaction.commit().await?;
+                changed.iter().map(|hash| parse_hash(hash)).collect()
+            }
+        })
+        .await
+    }
+
+    /// Makes lists filter and sort by the ratings and patterns of this version, if they still use those of
+    /// another one. All chartsets are then recorded as changed, since search indexes have to read them again.
+    /// Call it when no chart has the other version any more.
+    pub async fn list_computed(&self) -> Result<(), StoreError> {
+        self.run_once("switch lists to computed ratings", |mut connection| async move {
+            let mut transaction = connection.begin().await?;
+            // An ingest that has seen the earlier version would leave its charts without a rating.
+            removal_lock::lock_out_ingests(&mut transaction).await?;
+            let switched = sqlx::query("UPDATE chart_analysis SET listed_version = $1 WHERE listed_version <> $1")
+                .bind(i16::from(ANALYSIS_VERSION))
+                .execute(&mut *transaction)
+                .await?;
+            if switched.rows_affected() > 0 {
+                sqlx::query("SELECT write_shown(id) FROM chartsets WHERE shown")
+                    .execute(&mut *transaction)
+                    .await?;
+                sqlx::query(
+                    "INSERT INTO pending_changes (entity) SELECT decode(id, 'hex') FROM chartsets WHERE shown",
+                )
+                .execute(&mut *transaction)
+                .await?;
+            }
+            transaction.commit().await
+        })
+        .await
+    }
+
+    /// Counts the previews without a chart.
+    pub async fn orphaned_previews(&self) -> Result<u64, StoreError> {
+        self.run_once("count orphaned previews", |mut connection| async move {
+            let count: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM chart_previews AS preview
+                 WHERE NOT EXISTS (SELECT FROM charts AS chart WHERE chart.hash = preview.hash)",
+            )
+            .fetch_one(&mut *connection)
+            .await?;
+            Ok(count.unsigned_abs())
+        })
+        .await
+    }
+}
+
+/// Stores the previews that are to be objects: those whose rows name objects, and new ones of charts that are
+/// not removed. A preview stays where it is: that it is elsewhere is no change of the chart.
+async fn store_previews<'a>(
+    connection: &mut PgConnection,
+    objects: Option<&Objects>,
+    charts: &[&'a ComputedChart],
+) -> Result<NewFiles<'a>, sqlx::Error> {
+    let mut in_postgresql: HashSet<Vec<u8>> = HashSet::new();
+    if objects.is_some() {
+        let rows: Vec<Vec<u8>> = sqlx::query_scalar(
+            "SELECT hash FROM chart_previews WHERE hash = ANY($1) AND object IS NULL
+             UNION
+             SELECT hash FROM charts WHERE hash = ANY($1) AND removed_at_ms IS NOT NULL
+                AND NOT EXISTS (SELECT FROM chart_previews AS preview WHERE preview.hash = charts.hash)",
+        )
+        .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
+        .fetch_all(connection)
+        .await?;
+        in_postgresql.extend(rows);
+    }
+    let previews = charts.iter().map(|chart| Some(&chart.preview.json[..])).collect();
+    let stays = |index: usize| {
+        charts.get(index).is_some_and(|chart| in_postgresql.contains(&chart.hash.as_bytes()[..]))
+    };
+    NewFiles::store(objects, previews, stays).await
+}
+
+fn hash_bytes<'a>(hashes: impl Iterator<Item = &'a NoteHash>) -> Vec<&'a [u8]> {
+    hashes.map(|hash| &hash.as_bytes()[..]).collect()
+}

@@ -1,0 +1,175 @@
+//! Incremental ingest: recognises folders and archives that have not changed since they were last read.
+//! Ingesting a library again should take about as long as listing it.
+
+use std::collections::HashSet;
+
+use chart_index_domain::{ChartsetId, NoteHash};
+use sqlx::PgConnection;
+
+use crate::schema::column_values::{parse_chartset_id, parse_digest, parse_hash};
+use crate::schema::sql_text::replace_nul;
+use crate::{Store, StoreError};
+
+/// The state of an input (a folder or archive) when it was last read, and the result of the ingest.
+///
+/// It identifies the files; [`content_fingerprint`](crate::content_fingerprint) identifies a chartset as it is
+/// stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFingerprint {
+    /// The key of the folder or archive: a digest of its path in the library.
+    pub input_key: [u8; 32],
+    /// Digest of the names, sizes, times and inodes of its files; `None` if they are not reliable.
+    pub file_metadata_digest: Option<[u8; 32]>,
+    /// Digest of the content of its files.
+    pub content_digest: [u8; 32],
+    /// The result, in a format of the caller.
+    pub outcome: String,
+}
+
+/// A chartset that an ingest expects to be unchanged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedChartset {
+    /// The id of the chartset.
+    pub id: ChartsetId,
+    /// Its last [`content_fingerprint`](crate::content_fingerprint).
+    pub fingerprint: [u8; 32],
+    /// Its path below the library root.
+    pub path: String,
+}
+
+/// A chartset whose content is as expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnchangedChartset {
+    /// The id of the chartset.
+    pub id: ChartsetId,
+    /// Its content fingerprint, as expected.
+    pub fingerprint: [u8; 32],
+    /// Whether it is removed from the index, and therefore not shown.
+    pub removed: bool,
+}
+
+type FingerprintRow = (Vec<u8>, Option<Vec<u8>>, Vec<u8>, String);
+
+impl Store {
+    /// Returns the recorded fingerprints of these folders and archives, in no particular order.
+    pub async fn input_fingerprints(&self, inputs: &[[u8; 32]]) -> Result<Vec<InputFingerprint>, StoreError> {
+        let inputs = &inputs.iter().map(|input| &input[..]).collect::<Vec<_>>();
+        self.run_once("read input fingerprints", |mut connection| async move {
+            let rows: Vec<FingerprintRow> = sqlx::query_as(
+                "SELECT input_key, metadata_digest, content_digest, outcome FROM ingest_fingerprints
+                 WHERE input_key = ANY($1)",
+            )
+            .bind(inputs)
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter().map(parse_fingerprint).collect()
+        })
+        .await
+    }
+
+    /// Records the fingerprints of folders and archives. Each `input_key` must occur once.
+    pub async fn put_input_fingerprints(&self, fingerprints: &[InputFingerprint]) -> Result<(), StoreError> {
+        let mut ordered: Vec<&InputFingerprint> = fingerprints.iter().collect();
+        ordered.sort_by_key(|fingerprint| fingerprint.input_key);
+        self.run_once("write input fingerprints", |mut connection| async move {
+            sqlx::query(
+                "INSERT INTO ingest_fingerprints (input_key, metadata_digest, content_digest, outcome)
+                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::text[])
+                 ON CONFLICT (input_key) DO UPDATE SET
+                     metadata_digest = excluded.metadata_digest, content_digest = excluded.content_digest,
+                     outcome = excluded.outcome",
+            )
+            .bind(ordered.iter().map(|row| &row.input_key[..]).collect::<Vec<_>>())
+            .bind(
+                ordered
+                    .iter()
+                    .map(|row| row.file_metadata_digest.as_ref().map(|digest| &digest[..]))
+                    .collect::<Vec<_>>(),
+            )
+            .bind(ordered.iter().map(|row| &row.content_digest[..]).collect::<Vec<_>>())
+            .bind(ordered.iter().map(|row| replace_nul(&row.outcome)).collect::<Vec<_>>())
+            .execute(&mut *connection)
+            .await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Records that chartsets are unchanged: stores the time of the check and the path of those that have the
+    /// expected content, and returns these in no particular order. The others do not change.
+    pub async fn record_unchanged_chartsets(
+        &self,
+        expected: &[ExpectedChartset],
+        now_ms: i64,
+    ) -> Result<Vec<UnchangedChartset>, StoreError> {
+        self.run_once("record unchanged chartsets", |mut connection| async move {
+            record_unchanged(&mut connection, expected, now_ms).await
+        })
+        .await
+    }
+
+    /// Returns the hashes of all charts in these chartsets, including removed ones.
+    pub async fn chart_hashes_in(&self, chartsets: &[ChartsetId]) -> Result<HashSet<NoteHash>, StoreError> {
+        let ids: Vec<String> = chartsets.iter().map(ToString::to_string).collect();
+        self.run_once("read charts of chartsets", |mut connection| async move {
+            let rows: Vec<Vec<u8>> =
+                sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = ANY($1)")
+                    .bind(ids)
+                    .fetch_all(&mut *connection)
+                    .await?;
+            rows.iter().map(|row| parse_hash(row)).collect()
+        })
+        .await
+    }
+}
+
+/// Stores the time of the check and the path of those chartsets that have the expected content, and returns
+/// these.
+///
+/// The rows are written in the order of the ids, so that processes that check the same chartsets cannot
+/// deadlock.
+pub(crate) async fn record_unchanged(
+    connection: &mut PgConnection,
+    expected: &[ExpectedChartset],
+    now_ms: i64,
+) -> Result<Vec<UnchangedChartset>, sqlx::Error> {
+    let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(
+        "WITH unchanged AS MATERIALIZED (
+             SELECT chartset.id, expected.fingerprint, chartset.removed_at_ms IS NOT NULL AS removed,
+                    -- An import has no paths.
+                    nullif(nullif(expected.path, ''), chartset.path) AS moved_to
+             FROM unnest($1::text[], $2::bytea[], $3::text[]) AS expected (id, fingerprint, path)
+             JOIN chartsets AS chartset
+               ON chartset.id = expected.id AND chartset.content_fingerprint = expected.fingerprint
+         ), moved AS (
+             UPDATE chartsets AS chartset SET path = unchanged.moved_to
+             FROM unchanged WHERE chartset.id = unchanged.id AND unchanged.moved_to IS NOT NULL
+         ), checked AS (
+             INSERT INTO chartset_checks AS checks (chartset_id, checked_at_ms)
+             SELECT DISTINCT id, $4::bigint FROM unchanged ORDER BY id
+             ON CONFLICT (chartset_id) DO UPDATE
+             SET checked_at_ms = greatest(checks.checked_at_ms, excluded.checked_at_ms)
+         )
+         SELECT id, fingerprint, removed FROM unchanged",
+    )
+    .bind(expected.iter().map(|chartset| chartset.id.to_string()).collect::<Vec<_>>())
+    .bind(expected.iter().map(|chartset| &chartset.fingerprint[..]).collect::<Vec<_>>())
+    .bind(expected.iter().map(|chartset| replace_nul(&chartset.path)).collect::<Vec<_>>())
+    .bind(now_ms)
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|(id, fingerprint, removed)| {
+            let fingerprint = parse_digest(&fingerprint)?;
+            Ok(UnchangedChartset { id: parse_chartset_id(&id)?, fingerprint, removed })
+        })
+        .collect()
+}
+
+fn parse_fingerprint(
+    (input_key, metadata, content, outcome): FingerprintRow,
+) -> Result<InputFingerprint, sqlx::Error> {
+    let file_metadata_digest = metadata.as_deref().map(parse_digest).transpose()?;
+    let (input_key, content_digest) = (parse_digest(&input_key)?, parse_digest(&content)?);
+    Ok(InputFingerprint { input_key, file_metadata_digest, content_digest, outcome })
+}

@@ -1,0 +1,381 @@
+//! Keeps the object store in step with the rows: moves files, and deletes the objects that no row needs.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use chart_index_domain::NoteHash;
+use chart_index_objects::{ListedObject, ObjectDigest, ObjectError, Objects};
+use futures_util::TryStreamExt;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use crate::connection::pooled_connection::PooledConnection;
+use crate::connection::removal_lock;
+use crate::error::object_error;
+use crate::feed::export_snapshot::first_fitting;
+use crate::schema::column_values::parse_hash;
+use crate::schema::stored_files::{FileTable, NewFiles, StoredFile, parse_object};
+use crate::{Store, StoreError};
+
+const MOVE: &str = "move files";
+const WITHDRAW: &str = "withdraw objects";
+const COLLECT: &str = "collect objects";
+/// Maximum number of files in a transaction that moves them.
+const BATCH_FILES: i64 = 256;
+/// Maximum size of files in a transaction that moves them to objects, unless a single file is larger.
+const BATCH_BYTES: i64 = 4 * 1024 * 1024;
+/// Maximum number of objects whose rows are read in a statement.
+const LISTED_OBJECTS: usize = 1_000;
+/// Maximum number of objects that are deleted while ingests wait.
+const DELETED_OBJECTS: usize = 100;
+
+/// The condition that an operator has removed the chart of `file`, or all chartsets that contain it: it must
+/// not be downloadable without this index, which checks that for each request. These subqueries use indexes,
+/// whatever the planner expects.
+const IS_WITHDRAWN: &str = "((SELECT true FROM removals WHERE entity = file.hash) IS TRUE
+     OR (SELECT bool_and(chartset.removed_at_ms IS NOT NULL)
+         FROM chartset_charts AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+         WHERE member.chart_hash = file.hash) IS TRUE)";
+
+/// Where a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilePlace {
+    /// In the object store.
+    Objects,
+    /// In PostgreSQL.
+    PostgreSql,
+}
+
+/// What [`Store::move_files_after`] has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedFiles {
+    /// The chart to continue after.
+    pub last: NoteHash,
+    /// Number of files that were moved.
+    pub moved: u64,
+    /// The files whose objects are missing or damaged, with the reason. They stay where they are.
+    pub lost: Vec<(NoteHash, String)>,
+}
+
+/// What [`Store::collect_objects`] has found and done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CollectedObjects {
+    /// Number of objects in the store.
+    pub listed: u64,
+    /// Their size in bytes.
+    pub listed_bytes: u64,
+    /// Number of objects that were deleted.
+    pub deleted: u64,
+    /// Their size in bytes.
+    pub deleted_bytes: u64,
+}
+
+/// A row that names an object.
+struct ObjectRow {
+    hash: Vec<u8>,
+    object: ObjectDigest,
+    has_bytes: bool,
+}
+
+impl Store {
+    /// Moves the next files of a table, in the order of the hashes; `None` after the last. Files that are there
+    /// already are passed over, and so are those of removed charts, which stay in PostgreSQL.
+    ///
+    /// The rows say where each file is: a run may end at any time. Readers and ingests go on. Objects whose
+    /// files are in PostgreSQL are not deleted: [`collect_objects`](Self::collect_objects) does.
+    pub async fn move_files_after(
+        &self,
+        table: FileTable,
+        to: FilePlace,
+        after: Option<NoteHash>,
+    ) -> Result<Option<MovedFiles>, StoreError> {
+        let objects = self.configured_objects(MOVE)?;
+        match to {
+            FilePlace::Objects => {
+                let work = |connection| Self::move_to_objects(connection, objects, table, after);
+                self.run_once(MOVE, work).await
+            }
+            FilePlace::PostgreSql => self.move_to_postgresql(table, after).await,
+        }
+    }
+
+    async fn move_to_objects(
+        mut connection: PooledConnection,
+        objects: &Objects,
+        table: FileTable,
+        after: Option<NoteHash>,
+    ) -> Result<Option<MovedFiles>, sqlx::Error> {
+        let (name, column) = table.names();
+        let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
+        let next = format!(
+            "SELECT file.hash, octet_length(file.{column})::bigint FROM {name} AS file
+             WHERE file.hash > $1 AND file.object IS NULL AND NOT {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
+        );
+        // Safe, like the other statements here: they consist of constants.
+        let next: Vec<(Vec<u8>, i64)> = sqlx::query_as(AssertSqlSafe(next))
+            .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
+            .bind(BATCH_FILES)
+            .fetch_all(&mut *transaction)
+            .await?;
+        let next = first_fitting(&next, BATCH_BYTES, |(_, bytes)| *bytes);
+        let hashes: Vec<&[u8]> = next.iter().map(|(hash, _)| &hash[..]).collect();
+        let Some(last) = hashes.last() else { return Ok(None) };
+        let last = parse_hash(last)?;
+        let read = format!("SELECT hash, {column} FROM {name} WHERE hash = ANY($1) AND object IS NULL");
+        let files: Vec<(Vec<u8>, Vec<u8>)> =
+            sqlx::query_as(AssertSqlSafe(read)).bind(hashes).fetch_all(&mut *transaction).await?;
+        let bytes = files.iter().map(|(_, bytes)| Some(&bytes[..])).collect();
+        let new = NewFiles::store(Some(objects), bytes, |_| false).await?;
+        let update = format!(
+            "UPDATE {name} AS file SET object = given.object, {column} = NULL
+             FROM unnest($1::bytea[], $2::bytea[]) AS given (hash, object)
+             WHERE file.hash = given.hash AND file.object IS NULL"
+        );
+        let moved = sqlx::query(AssertSqlSafe(update))
+            .bind(files.iter().map(|(hash, _)| &hash[..]).collect::<Vec<_>>())
+            .bind(new.objects)
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected();
+        transaction.commit().await?;
+        Ok(Some(MovedFiles { last, moved, lost: Vec::new() }))
+    }
+
+    async fn move_to_postgresql(
+        &self,
+        table: FileTable,
+        after: Option<NoteHash>,
+    ) -> Result<Option<MovedFiles>, StoreError> {
+        let (name, column) = table.names();
+        let next = format!(
+            "SELECT hash, object FROM {name} WHERE hash > $1 AND {column} IS NULL ORDER BY hash LIMIT $2"
+        );
+        let read = self.run_once(MOVE, |mut connection| async move {
+            let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlx::query_as(AssertSqlSafe(next))
+                .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
+                .bind(BATCH_FILES)
+                .fetch_all(&mut *connection)
+                .await?;
+            rows.into_iter()
+                .map(|(hash, object)| {
+                    Ok(ObjectRow { hash, object: parse_object(&object)?, has_bytes: false })
+                })
+                .collect::<Result<Vec<_>, sqlx::Error>>()
+        });
+        let rows = read.await?;
+        let Some(last) = rows.last() else { return Ok(None) };
+        let failed = |error| StoreError::new(MOVE, error);
+        let end = parse_hash(&last.hash).map_err(failed)?;
+        let (moved, unreadable) = self.copy_to_postgresql(MOVE, table, &rows, true).await?;
+        let unreadable =
+            unreadable.into_iter().map(|(hash, error)| Ok((parse_hash(&hash)?, error.to_string())));
+        let unreadable = unreadable.collect::<Result<_, sqlx::Error>>().map_err(failed)?;
+        Ok(Some(MovedFiles { last: end, moved, lost: unreadable }))
+    }
+
+    /// Stores the bytes of objects in their rows, unless these have changed since. Returns the number of rows,
+    /// and those whose objects are missing or damaged. It is a change of the chart, since cached redirects lead
+    /// to these objects.
+    async fn copy_to_postgresql(
+        &self,
+        operation: &'static str,
+        table: FileTable,
+        rows: &[ObjectRow],
+        forget_objects: bool,
+    ) -> Result<(u64, Vec<(Vec<u8>, ObjectError)>), StoreError> {
+        let (name, column) = table.names();
+        let files = rows.iter().map(|row| StoredFile::Object(row.object)).collect();
+        let contents = self.contents(files).await.map_err(|error| StoreError::new(operation, error))?;
+        let (mut hashes, mut objects, mut bytes, mut lost) = (vec![], vec![], vec![], vec![]);
+        for (row, content) in rows.iter().zip(contents) {
+            match content {
+                Ok(content) => {
+                    hashes.push(&row.hash[..]);
+                    objects.push(&row.object.as_bytes()[..]);
+                    bytes.push(content);
+                }
+                Err(error) => lost.push((row.hash.clone(), error)),
+            }
+        }
+        let update = format!(
+            "WITH stored AS (
+                 UPDATE {name} AS file
+                 SET {column} = given.bytes, object = CASE WHEN NOT $4 THEN file.object END
+                 FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS given (hash, object, bytes)
+                 WHERE file.hash = given.hash AND file.object = given.object AND file.{column} IS NULL
+                 RETURNING file.hash
+             )
+             INSERT INTO pending_changes (entity) SELECT hash FROM stored"
+        );
+        let written = self.run_once(operation, |mut connection| async move {
+            let update = sqlx::query(AssertSqlSafe(update)).bind(hashes).bind(objects).bind(bytes);
+            update.bind(forget_objects).execute(&mut *connection).await
+        });
+        Ok((written.await?.rows_affected(), lost))
+    }
+
+    /// Moves the files of removed charts to PostgreSQL and deletes their objects, and returns their number:
+    /// what an operator has removed must not be downloadable from a public bucket. A removal is in force
+    /// before, and this may be repeated at any time: until its object is deleted, a row names it.
+    pub async fn withdraw_objects(&self) -> Result<u64, StoreError> {
+        let Some(objects) = self.objects() else { return Ok(0) };
+        let mut withdrawn = 0;
+        for table in FileTable::ALL {
+            let mut after = Vec::new();
+            loop {
+                let rows = self.withdrawn_rows(table, &after).await?;
+                let Some(last) = rows.last() else { break };
+                after.clone_from(&last.hash);
+                withdrawn += rows.len() as u64;
+                let (complete, incomplete): (Vec<_>, Vec<_>) =
+                    rows.into_iter().partition(|row| row.has_bytes);
+                self.copy_to_postgresql(WITHDRAW, table, &incomplete, false).await?;
+                let rows: Vec<ObjectRow> = complete.into_iter().chain(incomplete).collect();
+                let delete = |connection| Self::delete_withdrawn(connection, objects, table, &rows);
+                self.run_once(WITHDRAW, delete).await?;
+            }
+        }
+        Ok(withdrawn)
+    }
+
+    async fn withdrawn_rows(&self, table: FileTable, after: &[u8]) -> Result<Vec<ObjectRow>, StoreError> {
+        let (name, column) = table.names();
+        // From the removals, which are few.
+        let statement = format!(
+            "SELECT file.hash, file.object, file.{column} IS NOT NULL FROM (
+                 SELECT entity FROM removals WHERE octet_length(entity) = 32
+                 UNION
+                 SELECT member.chart_hash FROM removals
+                 JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')
+                 WHERE octet_length(entity) = 8
+             ) AS removed (hash) JOIN {name} AS file ON file.hash = removed.hash
+             WHERE file.hash > $1 AND file.object IS NOT NULL AND {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
+        );
+        self.run_once(WITHDRAW, |mut connection| async move {
+            let rows: Vec<(Vec<u8>, Vec<u8>, bool)> = sqlx::query_as(AssertSqlSafe(statement))
+                .bind(after)
+                .bind(BATCH_FILES)
+                .fetch_all(&mut *connection)
+                .await?;
+            rows.into_iter()
+                .map(|(hash, object, has_bytes)| {
+                    Ok(ObjectRow { hash, object: parse_object(&object)?, has_bytes })
+                })
+                .collect()
+        })
+        .await
+    }
+
+    async fn delete_withdrawn(
+        mut connection: PooledConnection,
+        objects: &Objects,
+        table: FileTable,
+        rows: &[ObjectRow],
+    ) -> Result<(), sqlx::Error> {
+        let (name, column) = table.names();
+        let hashes: Vec<&[u8]> = rows.iter().map(|row| &row.hash[..]).collect();
+        let digests: Vec<ObjectDigest> = rows.iter().map(|row| row.object).collect();
+        let mut transaction = connection.begin().await?;
+        removal_lock::lock_out_ingests(&mut transaction).await?;
+        let unneeded = unneeded(&mut transaction, &digests, &hashes).await?;
+        objects.delete(&unneeded).await.map_err(object_error)?;
+        let update = format!("UPDATE {name} SET object = NULL WHERE hash = ANY($1) AND {column} IS NOT NULL");
+        sqlx::query(AssertSqlSafe(update)).bind(hashes).execute(&mut *transaction).await?;
+        transaction.commit().await
+    }
+
+    /// Deletes those of these objects that no row needs, and returns them. Ingests wait for it.
+    pub(crate) async fn delete_unneeded_objects(
+        &self,
+        operation: &'static str,
+        digests: &[ObjectDigest],
+    ) -> Result<Vec<ObjectDigest>, StoreError> {
+        let Some(objects) = self.objects().filter(|_| !digests.is_empty()) else { return Ok(Vec::new()) };
+        self.run_once(operation, |mut connection| async move {
+            let mut transaction = connection.begin().await?;
+            removal_lock::lock_out_ingests(&mut transaction).await?;
+            let unneeded = unneeded(&mut transaction, digests, &[]).await?;
+            objects.delete(&unneeded).await.map_err(object_error)?;
+            transaction.commit().await?;
+            Ok(unneeded)
+        })
+        .await
+    }
+
+    /// Deletes the objects that no row needs and that were written before the grace period, and withdraws those
+    /// of removed charts.
+    ///
+    /// An ingest writes an object before the row that names it, in a transaction that an object is not deleted
+    /// beside. The grace period is for what is not visible here: other databases that use the same store, and
+    /// backups of this one.
+    pub async fn collect_objects(&self, grace: Duration) -> Result<CollectedObjects, StoreError> {
+        let objects = self.configured_objects(COLLECT)?;
+        self.withdraw_objects().await?;
+        let written_before = SystemTime::now().checked_sub(grace).unwrap_or(SystemTime::UNIX_EPOCH);
+        let mut collected = CollectedObjects::default();
+        let (mut listed, mut candidates) = (objects.list(), Vec::new());
+        let failed = |error| StoreError::new(COLLECT, object_error(error));
+        while let Some(object) = listed.try_next().await.map_err(failed)? {
+            collected.listed += 1;
+            collected.listed_bytes += object.bytes;
+            if object.modified_at <= written_before {
+                candidates.push(object);
+            }
+            if candidates.len() >= LISTED_OBJECTS {
+                self.collect(&mut candidates, &mut collected).await?;
+            }
+        }
+        self.collect(&mut candidates, &mut collected).await?;
+        Ok(collected)
+    }
+
+    async fn collect(
+        &self,
+        candidates: &mut Vec<ListedObject>,
+        collected: &mut CollectedObjects,
+    ) -> Result<(), StoreError> {
+        let sizes: HashMap<ObjectDigest, u64> =
+            candidates.drain(..).map(|object| (object.digest, object.bytes)).collect();
+        let digests: &Vec<ObjectDigest> = &sizes.keys().copied().collect();
+        let find =
+            |mut connection: PooledConnection| async move { unneeded(&mut connection, digests, &[]).await };
+        for digests in self.run_once(COLLECT, find).await?.chunks(DELETED_OBJECTS) {
+            for digest in self.delete_unneeded_objects(COLLECT, digests).await? {
+                collected.deleted += 1;
+                collected.deleted_bytes += sizes.get(&digest).copied().unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    fn configured_objects(&self, operation: &'static str) -> Result<&Objects, StoreError> {
+        self.objects().ok_or_else(|| StoreError::new(operation, object_error(ObjectError::NotConfigured)))
+    }
+}
+
+/// Returns those of these objects that no row needs, apart from the rows of some charts.
+async fn unneeded(
+    connection: &mut PgConnection,
+    digests: &[ObjectDigest],
+    except: &[&[u8]],
+) -> Result<Vec<ObjectDigest>, sqlx::Error> {
+    let digests: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
+    let rows: Vec<Vec<u8>> = sqlx::query_scalar(
+        // Not a join: PostgreSQL would read all rows.
+        "SELECT DISTINCT digest FROM unnest($1::bytea[]) AS digest
+         WHERE (SELECT true FROM rox_files
+                WHERE object = digest AND bytes IS NULL AND hash <> ALL($2::bytea[]) LIMIT 1) IS NULL
+               AND (SELECT true FROM chart_previews
+                    WHERE object = digest AND json IS NULL AND hash <> ALL($2::bytea[]) LIMIT 1) IS NULL",
+    )
+    .bind(digests)
+    .bind(except)
+    .fetch_all(connection)
+    .await?;
+    rows.iter().map(|digest| parse_object(digest)).collect()
+}
+
+/// Whether the files of this chart must stay in PostgreSQL, since it is removed.
+pub(crate) async fn is_withdrawn(connection: &mut PgConnection, hash: NoteHash) -> Result<bool, sqlx::Error> {
+    let statement = format!("SELECT {IS_WITHDRAWN} FROM (SELECT $1::bytea) AS file (hash)");
+    sqlx::query_scalar(AssertSqlSafe(statement)).bind(hash.as_bytes()).fetch_one(connection).await
+}

@@ -1,0 +1,310 @@
+//! Stores song folders in one transaction: one in an ingest, a batch in an import.
+
+use std::collections::{HashMap, HashSet};
+
+use chart_index_domain::{
+    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, ChartsetMember, Entity, NoteHash, assemble_chartset,
+};
+use chart_index_objects::Objects;
+use sqlx::{Connection, PgConnection};
+
+use crate::connection::pooled_connection::PooledConnection;
+use crate::connection::removal_lock;
+use crate::error::is_transaction_conflict;
+use crate::schema::column_values::parse_chartset_id;
+use crate::schema::derived_columns::DerivedColumns;
+use crate::schema::sql_text::replace_nul;
+use crate::schema::stored_times::StoredTimes;
+use crate::writes::content_fingerprint::{charts_by_hash, fingerprint};
+use crate::writes::incremental_ingest::{ExpectedChartset, UnchangedChartset, record_unchanged};
+use crate::writes::put_chartset_sql::{self as sql, CanonicalChart, NewChartset};
+use crate::{Store, StoreError};
+
+const OPERATION: &str = "put chartset";
+/// Maximum number of attempts of a transaction that conflicts with others. In each conflict another transaction
+/// succeeds.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// The result of [`Store::put_chartset`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PutOutcome {
+    /// What changed in the database.
+    pub effect: PutEffect,
+    /// Whether the chartset is removed from the index: its rows are up to date, but it is not shown.
+    pub removed: bool,
+}
+
+/// What [`Store::put_chartset`] changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutEffect {
+    /// The chartset is new.
+    Added,
+    /// The stored content was the same. Only the time of the last check and the path were updated.
+    Unchanged,
+    /// The stored content was different, and was replaced.
+    Updated,
+}
+
+/// What an attempt did.
+enum Put {
+    /// The outcomes of the chartsets that were stored; see [`Store::put_folders`] for the others.
+    Stored(HashMap<ChartsetId, PutOutcome>),
+    /// Nothing: these charts and chartsets were erased, and are not to be stored.
+    Erased(HashSet<Entity>),
+}
+
+/// A song folder to store. Its charts are in the order of their hashes, so that concurrent transactions lock
+/// the same charts in the same order and cannot deadlock.
+struct Folder<'a> {
+    draft: &'a ChartsetDraft,
+    charts: Vec<&'a ChartDraft>,
+    fingerprint: [u8; 32],
+    times: StoredTimes,
+}
+
+impl Store {
+    /// Stores a song folder: its new charts with their ROX files and previews, and the chartset with the
+    /// metadata from this folder.
+    ///
+    /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged
+    /// content only updates the path and the time of the last check. Charts that the folder no longer contains
+    /// leave the chartset. Removed charts and chartsets stay removed, and erased ones are not stored.
+    pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let outcomes = self.put_folders(&[(draft, StoredTimes::now(now_ms))]).await?;
+            if let Some(outcome) = outcomes.get(&draft.id) {
+                return Ok(*outcome);
+            }
+        }
+        Err(put_error(sqlx::Error::RowNotFound))
+    }
+
+    /// Stores song folders with different ids. The result lacks chartsets that must not be replaced: another
+    /// process has stored the same content since this one checked it or, in an import, the stored one is newer.
+    pub(crate) async fn put_folders(
+        &self,
+        drafts: &[(&ChartsetDraft, StoredTimes)],
+    ) -> Result<HashMap<ChartsetId, PutOutcome>, StoreError> {
+        let mut erased = HashSet::new();
+        loop {
+            let is_erased = |id| erased.contains(&Entity::Chartset(id));
+            let (without, stored): (Vec<_>, Vec<_>) =
+                drafts.iter().partition(|(draft, _)| is_erased(draft.id));
+            let mut folders: Vec<_> =
+                stored.iter().map(|(draft, times)| Folder::new(draft, *times, &erased)).collect();
+            // As all transactions that write several chartsets.
+            folders.sort_by_key(|folder| folder.draft.id);
+            match self.put(&folders).await? {
+                Put::Erased(more) => erased.extend(more),
+                Put::Stored(mut outcomes) => {
+                    let outcome = PutOutcome { effect: PutEffect::Unchanged, removed: true };
+                    outcomes.extend(without.iter().map(|(draft, _)| (draft.id, outcome)));
+                    return Ok(outcomes);
+                }
+            }
+        }
+    }
+
+    async fn put(&self, folders: &[Folder<'_>]) -> Result<Put, StoreError> {
+        let mut attempt = 1;
+        loop {
+            let put =
+                self.try_run_once(OPERATION, |connection| Self::try_put(folders, self.objects(), connection));
+            match put.await {
+                Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => attempt += 1,
+                put => return put.map_err(put_error),
+            }
+        }
+    }
+
+    async fn try_put(
+        folders: &[Folder<'_>],
+        objects: Option<&Objects>,
+        mut connection: PooledConnection,
+    ) -> Result<Put, sqlx::Error> {
+        // Most folders of an ingest are new or changed here, so the cheaper statement comes first. An import
+        // has compared them.
+        if let [folder @ Folder { times: StoredTimes { imported: None, now_ms, .. }, .. }] = folders
+            && sql::has_content(&mut connection, folder.draft.id, &folder.fingerprint).await?
+        {
+            let checked = record_unchanged(&mut connection, &[folder.expected()], *now_ms).await?;
+            if let Some(UnchangedChartset { id, removed, .. }) = checked.first().copied() {
+                let outcome = PutOutcome { effect: PutEffect::Unchanged, removed };
+                let charts = folder.charts.iter().map(|chart| (id, chart.hash, &chart.aliases));
+                sql::insert_aliases(&mut connection, charts).await?;
+                connection.release();
+                return Ok(Put::Stored(HashMap::from([(id, outcome)])));
+            }
+        }
+        let Some(StoredTimes { now_ms, .. }) = folders.first().map(|folder| folder.times) else {
+            return Ok(Put::Stored(HashMap::new()));
+        };
+        let ids = folders.iter().map(|folder| folder.draft.id);
+        let mut transaction = connection.begin_with(removal_lock::begin_ingest(ids)).await?;
+        let canonical = store_charts(&mut transaction, objects, folders, now_ms).await?;
+        let missing = |chart: &&ChartDraft| !canonical.contains_key(&chart.hash);
+        let charts = folders.iter().flat_map(|folder| &folder.charts).copied();
+        let erased: HashSet<Entity> = charts.filter(missing).map(|chart| Entity::Chart(chart.hash)).collect();
+        if !erased.is_empty() {
+            return Ok(Put::Erased(erased));
+        }
+        let chartsets: Vec<_> = folders.iter().map(|folder| folder.derive(&canonical)).collect();
+        let upserted = sql::upsert_chartsets(&mut transaction, &chartsets).await?;
+        let removed = upserted.iter().filter(|row| row.removed).map(|row| parse_chartset_id(&row.id));
+        let removed = removed.collect::<Result<Vec<_>, _>>()?;
+        if !removed.is_empty() {
+            let ids: Vec<&[u8]> = removed.iter().map(|id| &id.as_bytes()[..]).collect();
+            let erased = sql::erased(&mut transaction, &ids).await?;
+            if !erased.is_empty() {
+                return Ok(Put::Erased(erased));
+            }
+        }
+        transaction.commit().await?;
+        connection.release();
+        let outcomes = upserted.iter().map(|row| {
+            let effect = if row.added { PutEffect::Added } else { PutEffect::Updated };
+            Ok((parse_chartset_id(&row.id)?, PutOutcome { effect, removed: row.removed }))
+        });
+        Ok(Put::Stored(outcomes.collect::<Result<_, sqlx::Error>>()?))
+    }
+}
+
+fn put_error(error: sqlx::Error) -> StoreError {
+    StoreError::new(OPERATION, error)
+}
+
+impl<'a> Folder<'a> {
+    /// The folder without what was erased.
+    fn new(draft: &'a ChartsetDraft, times: StoredTimes, erased: &HashSet<Entity>) -> Self {
+        let mut charts = charts_by_hash(draft);
+        charts.retain(|chart| !erased.contains(&Entity::Chart(chart.hash)));
+        let fingerprint = fingerprint(draft, &charts);
+        Self { draft, charts, fingerprint, times }
+    }
+
+    fn expected(&self) -> ExpectedChartset {
+        let (id, path) = (self.draft.id, self.draft.path.clone());
+        ExpectedChartset { id, fingerprint: self.fingerprint, path }
+    }
+
+    /// The rows of the chartset, whose charts are stored.
+    fn derive(&self, canonical: &HashMap<NoteHash, CanonicalChart>) -> NewChartset<'_> {
+        let members: Vec<ChartsetMember> =
+            self.charts.iter().filter_map(|chart| Some(member(chart, canonical.get(&chart.hash)?))).collect();
+        let is_visible =
+            |member: &&ChartsetMember| canonical.get(&member.hash).is_some_and(|chart| !chart.removed);
+        let mut visible: Vec<ChartsetMember> = members.iter().filter(is_visible).cloned().collect();
+        let Self { draft, fingerprint, times, .. } = self;
+        let exact_source = draft.exact_source.as_ref();
+        let derived = DerivedColumns::new(assemble_chartset(draft.id, exact_source, &mut visible));
+        NewChartset { draft, fingerprint, times: *times, members, derived }
+    }
+}
+
+/// Stores the new charts. Returns what is stored for every hash of the folders, except those that were erased.
+async fn store_charts(
+    connection: &mut PgConnection,
+    objects: Option<&Objects>,
+    folders: &[Folder<'_>],
+    now_ms: i64,
+) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
+    let mut charts: Vec<&ChartDraft> = folders.iter().flat_map(|folder| &folder.charts).copied().collect();
+    charts.sort_by_key(|chart| chart.hash);
+    charts.dedup_by_key(|chart| chart.hash);
+    let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+    let mut stored = sql::stored_charts(connection, &hashes).await?;
+    charts.retain(|chart| !stored.contains_key(&chart.hash));
+    if charts.is_empty() {
+        return Ok(stored);
+    }
+    // Those of an import have no ROX file here, and an erased one is not stored before.
+    if charts.iter().any(|chart| chart.rox.is_none()) {
+        let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+        if !sql::erased(connection, &hashes).await?.is_empty() {
+            return Ok(stored);
+        }
+    }
+    let inserted = sql::insert_charts(connection, objects, &charts, now_ms).await?;
+    if inserted < charts.len() {
+        // Some are removed or erased, or another transaction has stored them first, with its own numbers.
+        return sql::stored_charts(connection, &hashes).await;
+    }
+    stored.extend(charts.iter().map(|chart| (chart.hash, canonical(chart))));
+    Ok(stored)
+}
+
+fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
+    ChartsetMember {
+        hash: draft.hash,
+        numbers: canonical.numbers,
+        variant: canonical.variant,
+        analysis: canonical.analysis,
+        rox_bytes: canonical.rox_bytes,
+        curve: canonical.curve,
+        metadata: storable(&draft.metadata),
+        declared_source: draft.declared_source.clone(),
+        alpha_beatmap_id: draft.alpha_beatmap_id,
+        aliases: draft.aliases.clone(),
+    }
+}
+
+fn canonical(draft: &ChartDraft) -> CanonicalChart {
+    CanonicalChart {
+        numbers: draft.numbers,
+        variant: draft.variant,
+        analysis: draft.analysis,
+        rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
+        curve: draft.preview.as_ref().map(|preview| preview.curve),
+        removed: false,
+    }
+}
+
+/// The metadata without the characters that PostgreSQL cannot store.
+fn storable(metadata: &ChartMetadata) -> ChartMetadata {
+    let owned = |text: &String| replace_nul(text).into_owned();
+    ChartMetadata {
+        title: owned(&metadata.title),
+        artist: owned(&metadata.artist),
+        title_romanised: metadata.title_romanised.as_ref().map(owned),
+        artist_romanised: metadata.artist_romanised.as_ref().map(owned),
+        creator: owned(&metadata.creator),
+        difficulty: owned(&metadata.difficulty),
+        tags: metadata.tags.iter().map(owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_tests::TestDatabase;
+
+    use super::*;
+    use crate::StoreConfig;
+
+    /// Otherwise PostgreSQL plans the statement in each ingest of a chartset, which takes half as long as it
+    /// runs.
+    #[tokio::test]
+    async fn statement_for_one_chartset_is_planned_once() {
+        let database = TestDatabase::create().await;
+        let config = StoreConfig::new(database.url().parse().unwrap());
+        let store = Store::new(&StoreConfig { max_connections: 1, ..config });
+        store.migrate().await.unwrap();
+        for number in 1..=20_u64 {
+            let id = ChartsetId::from_bytes(number.to_be_bytes());
+            let draft =
+                ChartsetDraft { id, path: number.to_string(), exact_source: None, charts: Vec::new() };
+            store.put_chartset(&draft, 1).await.unwrap();
+        }
+        let plans: (i64, i64) = store
+            .run_once("read plans", |mut connection| async move {
+                sqlx::query_as(
+                    "SELECT generic_plans, custom_plans FROM pg_prepared_statements
+                     WHERE statement LIKE 'WITH written%'",
+                )
+                .fetch_one(&mut *connection)
+                .await
+            })
+            .await
+            .unwrap();
+        assert_eq!(plans, (20, 0));
+    }
+}

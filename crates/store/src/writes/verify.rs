@@ -1,0 +1,281 @@
+//! Reads and compares stored values, for `chart-indexer verify`.
+
+use std::fmt::Debug;
+
+use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, ChartsetId, NoteHash, Variant};
+use sqlx::{Connection, PgConnection};
+
+use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
+use crate::error::corrupt;
+use crate::reads::lookups::is_known;
+use crate::schema::derived_columns::{DerivedColumns, derived_columns};
+use crate::schema::rows::{ChartRow, analysis_columns, chart_columns};
+use crate::schema::stored_files::StoredFile;
+use crate::writes::derive::{ChartsetRow, derive_columns};
+use crate::{Store, StoreError};
+
+/// A stored chart, whether or not it is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredChart {
+    /// The note hash that it is stored under.
+    pub hash: NoteHash,
+    /// The version of the note hash.
+    pub note_hash_version: u32,
+    /// The numbers in responses, which must be those of the ROX file.
+    pub numbers: ChartNumbers,
+    /// The variant, which must be that of the ROX file.
+    pub variant: Option<Variant>,
+    /// The rating and the patterns, which must be those of the ROX file; `None` if they are not of this
+    /// version.
+    pub analysis: Option<ChartAnalysis>,
+    /// The size of the ROX file in responses (`roxBytes`).
+    pub rox_bytes: u64,
+    /// Its ROX file; empty if it is missing.
+    pub rox: Vec<u8>,
+    /// Its preview; `None` if the density curve or the JSON is missing.
+    pub preview: Option<ChartPreview>,
+    /// Why these files are missing, if their objects are missing or damaged.
+    pub lost: Vec<String>,
+}
+
+/// A stored value of a chartset that differs from the value derived from its charts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnMismatch {
+    /// The id of the chartset.
+    pub id: ChartsetId,
+    /// The name of the column; `lexemes` for `search_words`.
+    pub column: &'static str,
+    /// The stored value, for the report.
+    pub stored: String,
+    /// The derived value, for the report.
+    pub expected: String,
+}
+
+/// The size of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogueCounts {
+    /// Number of shown chartsets.
+    pub chartsets: u64,
+    /// Number of known charts.
+    pub charts: u64,
+}
+
+#[derive(sqlx::FromRow)]
+struct StoredChartRow {
+    #[sqlx(flatten)]
+    chart: ChartRow,
+    note_hash_version: i32,
+    rox: Option<Vec<u8>>,
+    rox_object: Option<Vec<u8>>,
+    preview_json: Option<Vec<u8>>,
+    preview_object: Option<Vec<u8>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct VerifiedRow {
+    #[sqlx(flatten)]
+    set: ChartsetRow,
+    #[sqlx(flatten)]
+    columns: DerivedColumns,
+}
+
+impl Store {
+    /// Returns the next stored charts in the order of their hashes, including removed charts and those in no
+    /// chartset. Empty after the last.
+    pub async fn stored_charts_after(
+        &self,
+        after: Option<NoteHash>,
+        limit: u32,
+    ) -> Result<Vec<StoredChart>, StoreError> {
+        const OPERATION: &str = "read stored charts";
+        let failed = |error| StoreError::new(OPERATION, error);
+        let read = self.run_once(OPERATION, |connection| Self::stored_charts(connection, after, limit));
+        let (mut charts, mut rox_files, mut previews) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, mut row) in read.await?.into_iter().enumerate() {
+            let (rox, preview) = row.files().map_err(failed)?;
+            rox_files.extend(rox.map(|file| (index, file)));
+            previews.extend(
+                row.chart.curve().map_err(failed)?.zip(preview).map(|(curve, file)| ((index, curve), file)),
+            );
+            charts.push(row.parse().map_err(failed)?);
+        }
+        let (indexes, files): (Vec<usize>, Vec<_>) = rox_files.into_iter().unzip();
+        for (index, rox) in indexes.into_iter().zip(self.contents(files).await.map_err(failed)?) {
+            let Some(chart) = charts.get_mut(index) else { continue };
+            match rox {
+                Ok(rox) => chart.rox = rox,
+                Err(error) => chart.lost.push(format!("its ROX file is lost: {error}")),
+            }
+        }
+        let (places, files): (Vec<_>, Vec<_>) = previews.into_iter().unzip();
+        for ((index, curve), json) in places.into_iter().zip(self.contents(files).await.map_err(failed)?) {
+            let Some(chart) = charts.get_mut(index) else { continue };
+            match json {
+                Ok(json) => chart.preview = Some(ChartPreview { curve, json }),
+                Err(error) => chart.lost.push(format!("its preview is lost: {error}")),
+            }
+        }
+        Ok(charts)
+    }
+
+    async fn stored_charts(
+        mut connection: PooledConnection,
+        after: Option<NoteHash>,
+        limit: u32,
+    ) -> Result<Vec<StoredChartRow>, sqlx::Error> {
+        sqlx::query_as(concat!(
+            "SELECT ",
+            chart_columns!(),
+            // Not a join: PostgreSQL would merge both tables, and read all files below the page.
+            ", chart.density_curve, chart.variant, ",
+            analysis_columns!(),
+            ", chart.note_hash_version,
+             (SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox,
+             (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object,
+             (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json,
+             (SELECT preview.object FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_object
+             FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
+        ))
+        // The empty value sorts before every hash.
+        .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
+        .bind(i64::from(limit))
+        .fetch_all(&mut *connection)
+        .await
+    }
+
+    /// Derives the next chartsets from their charts again and compares every stored column. Returns the
+    /// differences, and the id to continue after; `None` after the last.
+    pub async fn column_mismatches(
+        &self,
+        after: Option<ChartsetId>,
+        limit: u32,
+    ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), StoreError> {
+        self.run_once("check chartsets", |connection| Self::compare_columns(connection, after, limit)).await
+    }
+
+    async fn compare_columns(
+        mut connection: PooledConnection,
+        after: Option<ChartsetId>,
+        limit: u32,
+    ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), sqlx::Error> {
+        // One snapshot of chartsets and charts: otherwise a concurrent ingest would look like a mismatch.
+        let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
+        let (sets, stored) = stored_columns(&mut snapshot, after, limit).await?;
+        let expected = derive_columns(&mut snapshot, &sets).await?;
+        snapshot.commit().await?;
+        let mut mismatches = Vec::new();
+        for ((set, stored), expected) in sets.iter().zip(&stored).zip(&expected) {
+            compare(set.id()?, stored, expected, &mut mismatches);
+        }
+        let next = sets.last().map(ChartsetRow::id).transpose()?;
+        Ok((mismatches, next))
+    }
+
+    /// Counts the stored charts, including removed ones and those in no chartset.
+    pub async fn stored_chart_count(&self) -> Result<u64, StoreError> {
+        self.run_once("count stored charts", |mut connection| async move {
+            let count: i64 =
+                sqlx::query_scalar("SELECT count(*) FROM charts").fetch_one(&mut *connection).await?;
+            Ok(count.unsigned_abs())
+        })
+        .await
+    }
+
+    /// Counts the shown chartsets and the known charts.
+    pub async fn counts(&self) -> Result<CatalogueCounts, StoreError> {
+        let (chartsets, charts): (i64, i64) = self
+            .run_once("count", |mut connection| async move {
+                sqlx::query_as(concat!(
+                    "SELECT (SELECT count(*) FROM chartsets WHERE shown),
+                            (SELECT count(*) FROM charts AS chart WHERE ",
+                    is_known!(),
+                    ")"
+                ))
+                .fetch_one(&mut *connection)
+                .await
+            })
+            .await?;
+        Ok(CatalogueCounts { chartsets: chartsets.unsigned_abs(), charts: charts.unsigned_abs() })
+    }
+}
+
+impl StoredChartRow {
+    /// The ROX file and the preview.
+    fn files(&mut self) -> Result<(Option<StoredFile>, Option<StoredFile>), sqlx::Error> {
+        let file = |bytes: Option<Vec<u8>>, object: Option<&[u8]>| {
+            let is_stored = bytes.is_some() || object.is_some();
+            is_stored.then(|| StoredFile::parse(bytes, object)).transpose()
+        };
+        let rox = file(self.rox.take(), self.rox_object.as_deref())?;
+        Ok((rox, file(self.preview_json.take(), self.preview_object.as_deref())?))
+    }
+
+    /// The chart without its files.
+    fn parse(&self) -> Result<StoredChart, sqlx::Error> {
+        Ok(StoredChart {
+            hash: self.chart.hash()?,
+            note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
+            numbers: self.chart.numbers()?,
+            variant: self.chart.variant()?,
+            analysis: self.chart.analysis()?,
+            rox_bytes: self.chart.rox_bytes()?,
+            rox: Vec::new(),
+            preview: None,
+            lost: Vec::new(),
+        })
+    }
+}
+
+async fn stored_columns(
+    connection: &mut PgConnection,
+    after: Option<ChartsetId>,
+    limit: u32,
+) -> Result<(Vec<ChartsetRow>, Vec<DerivedColumns>), sqlx::Error> {
+    let rows: Vec<VerifiedRow> = sqlx::query_as(concat!(
+        "SELECT id, exact_kind, exact_ref, ",
+        derived_columns!(),
+        ", tsvector_to_array(search_words) AS lexemes
+         FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2"
+    ))
+    .bind(after.map(|id| id.to_string()).unwrap_or_default())
+    .bind(i64::from(limit))
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.set, row.columns)).unzip())
+}
+
+fn compare(
+    id: ChartsetId,
+    stored: &DerivedColumns,
+    expected: &DerivedColumns,
+    mismatches: &mut Vec<ColumnMismatch>,
+) {
+    macro_rules! differences {
+        ($($part:ident: $($column:ident),+;)+) => {
+            [$($(difference(stringify!($column), &stored.$part.$column, &expected.$part.$column)),+),+]
+        };
+    }
+    let mut stored = stored.clone();
+    // PostgreSQL sorts lexemes by length first.
+    stored.search.lexemes.sort_unstable();
+    let differences = differences! {
+        listed: title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms,
+            length_max_ms, density_max, chart_count;
+        keywords: tags, romanised_names;
+        search: title_sort, artist_sort, creator_search, lexemes;
+    };
+    mismatches.extend(differences.into_iter().flatten().map(|(column, stored, expected)| ColumnMismatch {
+        id,
+        column,
+        stored,
+        expected,
+    }));
+}
+
+fn difference<T: PartialEq + Debug>(
+    column: &'static str,
+    stored: &T,
+    expected: &T,
+) -> Option<(&'static str, String, String)> {
+    (stored != expected).then(|| (column, format!("{stored:?}"), format!("{expected:?}")))
+}

@@ -248,11 +248,11 @@ const FAULTS: [PlantedFault; 33] = [
         "        \"true\"\n",
     ),
     fault(
-        "pages after a cursor lack chartsets with the same key",
+        "pages go on before their last chartset",
         Check::Walks,
-        "crates/store/src/search/search_order.rs",
-        " AND page_id > ",
-        " AND page_id < ",
+        "crates/store/src/search/postgres_search.rs",
+        "items.len().checked_sub(1)",
+        "items.len().checked_sub(2)",
     ),
     fault(
         "removed chartsets redirect to their source",

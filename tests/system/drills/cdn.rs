@@ -41,12 +41,6 @@ networks:
 ";
 
 #[test]
-#[ignore = "needs root: make test-system"]
-fn edge_serves_during_outages() {
-    run(async |site| outages(&site, 60, Duration::from_secs(5)).await);
-}
-
-#[test]
 #[ignore = "takes minutes: make test-full"]
 fn long_edge_serves_during_outages() {
     run(async |site| outages(&site, 300, Duration::from_mins(1)).await);

@@ -10,12 +10,6 @@ use super::site::{self, Site, TIMEOUT};
 const SEARCH: [&str; 3] = ["meilisearch", "meilisearch-keys", "sync"];
 
 #[test]
-#[ignore = "needs root and a Meilisearch server: make test-system"]
-fn outages_of_meilisearch_fail_no_request() {
-    site::run_with(&SEARCH, async |site| outages(&site, 60, 240).await);
-}
-
-#[test]
 #[ignore = "takes minutes, and needs a Meilisearch server: make test-full"]
 fn long_outages_of_meilisearch_fail_no_request() {
     site::run_with(&SEARCH, async |site| outages(&site, 200, 12_000).await);

@@ -24,12 +24,6 @@ networks:
 ";
 
 #[test]
-#[ignore = "needs root: make test-system"]
-fn frozen_bucket_fails_no_request_of_a_cached_file() {
-    run(async |site, bucket| freeze(&site, bucket, 60, 300).await);
-}
-
-#[test]
 #[ignore = "takes minutes: make test-full"]
 fn long_frozen_bucket_fails_no_request_of_a_cached_file() {
     run(async |site, bucket| freeze(&site, bucket, 300, 24_000).await);

@@ -13,12 +13,6 @@ const FILL: &str = "local time, value = redis.call('TIME'), string.rep('x', ARGV
     for i = 1, ARGV[1] do redis.call('SET', 'filler:' .. time[1] .. ':' .. time[2] .. ':' .. i, value) end";
 
 #[test]
-#[ignore = "needs root: make test-system"]
-fn outages_of_redis_fail_no_request() {
-    site::run(async |site| outages(&site, 60, 150).await);
-}
-
-#[test]
 #[ignore = "takes minutes: make test-full"]
 fn long_outages_of_redis_fail_no_request() {
     site::run(async |site| outages(&site, 300, 12_000).await);
@@ -113,12 +107,6 @@ fn info(site: &Site, name: &str) -> u64 {
     let info = site.redis(&["INFO", "everything"]);
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.split(',').next()?.trim().parse().ok());
     value.unwrap_or_default()
-}
-
-#[test]
-#[ignore = "needs root: make test-system"]
-fn partition_from_redis_fails_no_request() {
-    site::run(async |site| partition(&site, "lookup-1", 60, 1).await);
 }
 
 #[test]

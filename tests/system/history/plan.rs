@@ -284,7 +284,8 @@ fn fault_of_objects(random: &mut Random) -> Fault {
         0 | 1 => Fault::Kill(OBJECTS, duration),
         2 | 3 => Fault::Freeze(OBJECTS, duration),
         4 => Fault::Separate(one_of(random, &REPLICAS), OBJECTS, duration),
-        5 => Fault::LoseObject(duration),
+        // The mirror waits 10 s for what a replica may not have yet.
+        5 => Fault::LoseObject(milliseconds(random, 12_000, 25_000)),
         _ => Fault::Separate(one_of(random, &WRITERS), OBJECTS, duration),
     }
 }

@@ -97,7 +97,6 @@ async fn every_line_of_a_running_command_is_json() {
     let search = ["--meilisearch-url", NOWHERE, "--meilisearch-api-key", "key"];
     for arguments in [
         &[&["follow"], &search[..]].concat()[..],
-        &[&["sync", "--follow"], &search[..]].concat(),
         &["mirror", NOWHERE, "--downloads", downloads],
     ] {
         let mut running = RunningIndexer::start(&mut indexer_command(database.0.url(), arguments));

@@ -122,7 +122,7 @@ impl Command {
 
     /// Whether the command follows the catalogue for as long as it runs.
     pub(crate) const fn follows(&self) -> bool {
-        matches!(self, Self::Follow { .. } | Self::Sync { follow: true, .. })
+        matches!(self, Self::Follow { .. })
     }
 }
 
@@ -227,13 +227,6 @@ pub(crate) enum Command {
     Sync {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
-        /// Deprecated, use `chart-indexer follow`, which does the same
-        #[arg(long)]
-        follow: bool,
-        #[command(flatten)]
-        purge: PurgeArguments,
-        #[command(flatten)]
-        renewal: RenewalArguments,
         #[command(flatten)]
         metrics: MetricsArguments,
     },

@@ -129,14 +129,13 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Removals { command: RemovalsCommand::Export } => removal::export(&store()?).await?,
         Command::ReplaceRox { hash, from } => replace_rox::replace_rox(&store()?, hash, &from).await?,
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
-        Command::Follow { meilisearch, purge, renewal, .. }
-        | Command::Sync { meilisearch, purge, renewal, follow: true, .. } => {
+        Command::Follow { meilisearch, purge, renewal, .. } => {
             let (store, writers, purger) = (store()?, search::writers(&meilisearch)?, Purger::new(purge)?);
             let renewal = Renewal::new(store.clone(), renewal);
             let work = follow::follow(&store, writers, purger, renewal, sampler, readiness);
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
-        Command::Sync { meilisearch, follow: false, .. } => {
+        Command::Sync { meilisearch, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
             return until_signalled(search::sync(&store, writers, sampler), SYNC_INTERRUPTED, None).await;
         }

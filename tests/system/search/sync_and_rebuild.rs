@@ -119,8 +119,7 @@ async fn rebuild_numbers_pending_changes() {
 #[ignore = "needs a Meilisearch server: make test-system"]
 async fn rebuild_during_follow_and_ingest_ends_equal() {
     let catalogue = Catalogue::synced(100).await;
-    // The alias.
-    let mut follower = catalogue.start(&["sync", "--follow"]);
+    let mut follower = catalogue.start(&["follow"]);
     for round in 0..2 {
         let mut rebuild = catalogue.start(&["rebuild"]);
         let mut number = 0;

@@ -95,10 +95,9 @@ async fn every_line_of_a_running_command_is_json() {
     let folder = tempfile::tempdir().unwrap();
     let downloads = folder.path().to_str().unwrap();
     let search = ["--meilisearch-url", NOWHERE, "--meilisearch-api-key", "key"];
-    for arguments in [
-        &[&["follow"], &search[..]].concat()[..],
-        &["mirror", NOWHERE, "--downloads", downloads],
-    ] {
+    for arguments in
+        [&[&["follow"], &search[..]].concat()[..], &["mirror", NOWHERE, "--downloads", downloads]]
+    {
         let mut running = RunningIndexer::start(&mut indexer_command(database.0.url(), arguments));
         let lines = || log(&running.log().join("\n"));
         let has = |level: &str, part: &str| {

@@ -89,7 +89,7 @@ impl FreshnessRules {
 
     /// A lifetime, varied by up to a tenth.
     pub(crate) fn jittered(&self, key: &CacheKey, age: Duration) -> Duration {
-        let random = u32::from(key.spread() ^ self.seed);
+        let random = u32::from(key.shard_byte() ^ self.seed);
         age * (922 + random * 204 / 255) / 1024
     }
 }

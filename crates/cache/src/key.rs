@@ -197,7 +197,7 @@ impl CacheKey {
     }
 
     /// A byte that spreads the keys evenly.
-    pub(crate) const fn spread(&self) -> u8 {
+    pub(crate) const fn shard_byte(&self) -> u8 {
         self.name[7] ^ self.name[31]
     }
 

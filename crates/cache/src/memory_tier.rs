@@ -20,13 +20,13 @@ use crate::{CacheKey, CachedBody, CachedResponse};
 /// (`benchmarks/results/2026-11-22-memory-tier.md`).
 #[derive(Debug)]
 pub(crate) struct MemoryTier {
-    found: Region<FoundEntry>,
-    not_found: Region<Timestamps>,
+    found: Entries<FoundEntry>,
+    not_found: Entries<Timestamps>,
     max_bytes: u64,
     evictions: Arc<AtomicU64>,
 }
 
-type Region<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState, CountEvictions<Value>>;
+type Entries<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState, CountEvictions<Value>>;
 
 #[derive(Debug, Clone)]
 struct FoundEntry {
@@ -160,7 +160,7 @@ fn region<Value: Clone>(
     bytes_per_entry: u64,
     ghosts: f64,
     evictions: &Arc<AtomicU64>,
-) -> Region<Value>
+) -> Entries<Value>
 where
     ByteWeighter: Weighter<CacheKey, Value>,
 {

@@ -188,13 +188,13 @@ struct Changes {
     floor: u64,
     /// The sequence of the last removal.
     last_removal: u64,
-    newer: Half,
-    older: Half,
+    newer: Generation,
+    older: Generation,
 }
 
-/// The last changes of some entities. When the newer half is full, it replaces the older one.
+/// The last changes of some entities. When the newer generation is full, it replaces the older one.
 #[derive(Default)]
-struct Half {
+struct Generation {
     entities: HashMap<EntityName, LastChange, RandomState>,
     /// The highest sequence.
     last: u64,
@@ -213,8 +213,8 @@ impl LastChange {
     }
 }
 
-/// The maximum number of entities in a half.
-const HALF: usize = 65_536;
+/// The maximum number of entities in a generation.
+const GENERATION: usize = 65_536;
 
 impl Changes {
     fn apply(&mut self, poll: CataloguePoll) {
@@ -246,7 +246,7 @@ impl Changes {
     }
 
     fn insert(&mut self, entity: EntityName, change: LastChange) {
-        if self.newer.entities.len() == HALF {
+        if self.newer.entities.len() == GENERATION {
             mem::swap(&mut self.newer, &mut self.older);
             self.floor = self.floor.max(self.newer.last);
             self.newer.clear();
@@ -262,7 +262,8 @@ impl Changes {
     }
 
     fn last_change(&self, entity: &EntityName) -> LastChange {
-        let change_in = |half: &Half| half.entities.get(entity).copied().unwrap_or_default();
+        let change_in =
+            |generation: &Generation| generation.entities.get(entity).copied().unwrap_or_default();
         change_in(&self.newer).max(change_in(&self.older))
     }
 }
@@ -277,13 +278,13 @@ impl Default for Changes {
             last_poll_ms: 0,
             floor: 0,
             last_removal: 0,
-            newer: Half::default(),
-            older: Half::default(),
+            newer: Generation::default(),
+            older: Generation::default(),
         }
     }
 }
 
-impl Half {
+impl Generation {
     fn clear(&mut self) {
         self.entities.clear();
         self.last = 0;
@@ -545,20 +546,20 @@ mod tests {
     }
 
     #[test]
-    fn oldest_half_is_dropped() {
+    fn oldest_generation_is_dropped() {
         let (changes, version) = known();
-        let half = u64::try_from(HALF).unwrap();
+        let size = u64::try_from(GENERATION).unwrap();
         let mut sequence = 10;
         for _ in 0..5 {
-            for _ in 0..half / 8_192 {
+            for _ in 0..size / 8_192 {
                 let found: Vec<_> =
                     (sequence + 1..=sequence + 8_192).map(|number| (number, chart(number))).collect();
                 sequence += 8_192;
                 changes.apply(poll(sequence, &found), Instant::now());
             }
         }
-        assert_eq!(changes.len(), 2 * HALF);
-        let floor = sequence - 2 * half;
+        assert_eq!(changes.len(), 2 * GENERATION);
+        let floor = sequence - 2 * size;
         assert_eq!(currency(&changes, floor + 1, version.at(floor)), Currency::Changed, "the oldest known");
         assert_eq!(currency(&changes, 1, version.at(floor)), Currency::Current);
         assert_eq!(currency(&changes, 1, version.at(floor - 1)), Currency::Unknown);
@@ -569,9 +570,9 @@ mod tests {
         assert_eq!(currency(&changes, floor + 1, version.at(floor + 1)), Currency::Changed);
 
         let known = changes.read();
-        let bytes = |half: &Half| {
+        let bytes = |generation: &Generation| {
             // hashbrown has a byte for each bucket, and fills seven of eight.
-            let buckets = (half.entities.capacity() * 8 / 7).next_power_of_two();
+            let buckets = (generation.entities.capacity() * 8 / 7).next_power_of_two();
             buckets * (size_of::<(EntityName, LastChange)>() + 1)
         };
         let total = bytes(&known.newer) + bytes(&known.older);

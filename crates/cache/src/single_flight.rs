@@ -31,12 +31,12 @@ type OutcomeReceiver = watch::Receiver<Option<Completed>>;
 pub(crate) struct Completed {
     pub(crate) outcome: FillResult,
     /// Where a response is from.
-    pub(crate) origin: Origin,
+    pub(crate) answered_by: AnsweredBy,
 }
 
 /// Where the response of a fill is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum AnsweredBy {
     Redis,
     Store,
     /// The fill failed: an older response from memory.
@@ -45,7 +45,7 @@ pub(crate) enum Origin {
 
 impl Completed {
     pub(crate) const fn failed(error: FillError) -> Self {
-        Self { outcome: Err(error), origin: Origin::Store }
+        Self { outcome: Err(error), answered_by: AnsweredBy::Store }
     }
 }
 
@@ -87,7 +87,7 @@ impl SingleFlight {
     }
 
     pub(crate) fn shard(&self, key: &CacheKey) -> MutexGuard<'_, Shard> {
-        self.shards[usize::from(key.spread()) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[usize::from(key.shard_byte()) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a fill with this span. It replaces one in flight that may not be [joined](Shard::join) any more.

@@ -11,7 +11,7 @@ use crate::metrics::{FillOutcome, Read};
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
 use crate::redis_writes::{MAX_QUEUED, QueuedWrite};
-use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
+use crate::single_flight::{AnsweredBy, Completed, FillHandle, FillResult, Waiter};
 use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind};
 
 /// Why a fill is started.
@@ -75,7 +75,7 @@ impl Cache {
             (Ok(completed), _) if completed.outcome.is_ok() => completed,
             (Ok(_) | Err(_), Some(older)) => {
                 self.fills.shard(&key).record_failure(key, self.clock.now());
-                Completed { outcome: Ok(older), origin: Origin::Older }
+                Completed { outcome: Ok(older), answered_by: AnsweredBy::Older }
             }
             (Ok(failed), None) => failed,
             // The older response has expired during the wait.
@@ -93,13 +93,13 @@ impl Cache {
     ) -> FillResult {
         let succeeded = if runs_fill { Read::Filled } else { Read::Joined };
         let mut count = self.metrics.count_on_drop(kind, succeeded);
-        let Completed { outcome, origin } = completed.await;
-        count.read = match (&outcome, origin) {
+        let Completed { outcome, answered_by } = completed.await;
+        count.read = match (&outcome, answered_by) {
             (Err(_), _) => Some(Read::Error),
-            (Ok(_), Origin::Older) => Some(Read::Older),
+            (Ok(_), AnsweredBy::Older) => Some(Read::Older),
             // The store was not read.
-            (Ok(_), Origin::Redis) if runs_fill => None,
-            (Ok(_), Origin::Redis | Origin::Store) => Some(succeeded),
+            (Ok(_), AnsweredBy::Redis) if runs_fill => None,
+            (Ok(_), AnsweredBy::Redis | AnsweredBy::Store) => Some(succeeded),
         };
         outcome
     }
@@ -155,7 +155,7 @@ impl Cache {
         let record = self.redis.get(&key).await;
         if let Some((response, Freshness::Fresh)) = self.insert_record(key, record) {
             record_outcome(FillOutcome::of(&response));
-            handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| ());
+            handle.complete(Completed { outcome: Ok(response), answered_by: AnsweredBy::Redis }, |_| ());
             return;
         }
         let permit = match purpose {
@@ -208,7 +208,7 @@ impl Cache {
             start.version.min(self.rules.changes.version_of(position))
         });
         let timestamps = Timestamps { version, ..start };
-        let completed = Completed { outcome: Ok(response.clone()), origin: Origin::Store };
+        let completed = Completed { outcome: Ok(response.clone()), answered_by: AnsweredBy::Store };
         let is_latest =
             handle.complete(completed, |shard| self.insert_read(shard, key, response.clone(), timestamps));
         if is_latest {
@@ -258,7 +258,7 @@ impl Cache {
     fn fail(&self, key: CacheKey, error: FillError, handle: FillHandle) {
         let older = self.fallback(&key);
         let has_fallback = older.is_some();
-        let older = older.map(|older| Completed { outcome: Ok(older), origin: Origin::Older });
+        let older = older.map(|older| Completed { outcome: Ok(older), answered_by: AnsweredBy::Older });
         handle.complete(older.unwrap_or_else(|| Completed::failed(error)), |shard| {
             if has_fallback {
                 shard.record_failure(key, self.clock.now());

@@ -30,7 +30,8 @@
 //! An entry is
 //!
 //! 1. *fresh* (RFC 9111, section 4.2): served as it is;
-//! 2. *stale*: served, and refreshed in the background, like `stale-while-revalidate` (RFC 5861, section 3);
+//! 2. *stale*: served from memory, and refreshed in the background, like `stale-while-revalidate` (RFC 5861,
+//!    section 3); read again if Redis has it;
 //! 3. *due for revalidation*: read again before the response, and served if that fails, like `stale-if-error`
 //!    (RFC 5861, section 4). To revalidate means a full new read here, without a condition;
 //! 4. *expired*: never served.

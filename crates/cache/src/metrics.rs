@@ -22,8 +22,6 @@ pub(crate) enum Read {
     MemoryMiss,
     /// Redis has a fresh response.
     RedisHit,
-    /// Redis has a stale response.
-    RedisStale,
     /// Redis has no response that may be served, or is unavailable.
     RedisMiss,
     /// The request ran the fill.
@@ -40,7 +38,7 @@ impl Read {
     pub(crate) const fn tier(self) -> &'static str {
         match self {
             Self::MemoryHit | Self::MemoryStale | Self::MemoryMiss => "memory",
-            Self::RedisHit | Self::RedisStale | Self::RedisMiss => "redis",
+            Self::RedisHit | Self::RedisMiss => "redis",
             Self::Filled | Self::Joined | Self::Older | Self::Error => "store",
         }
     }
@@ -48,7 +46,7 @@ impl Read {
     pub(crate) const fn outcome(self) -> &'static str {
         match self {
             Self::MemoryHit | Self::RedisHit => "hit",
-            Self::MemoryStale | Self::RedisStale => "stale",
+            Self::MemoryStale => "stale",
             Self::MemoryMiss | Self::RedisMiss => "miss",
             Self::Filled => "filled",
             Self::Joined => "joined",

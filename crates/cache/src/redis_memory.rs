@@ -13,7 +13,7 @@ use redis::{Value, cmd};
 const SHARE: u64 = 2;
 /// How often Redis is asked for its memory.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The part of what is free that one replica may write until it asks again: several may write at once.
+/// The part of what is free that one replica may write until it asks again: four may do so at once.
 const PART: u64 = 4;
 /// What may be written before the first reply.
 const INITIAL_BYTES: u64 = 1 << 20;
@@ -25,7 +25,7 @@ const KEY_BYTES: usize = 100;
 pub(crate) struct RedisMemory(AtomicU64);
 
 impl RedisMemory {
-    /// Asks Redis in the background, on the current runtime, if there is one.
+    /// Asks Redis in the background, if one is configured.
     pub(crate) fn watch(connection: &RedisConnection) -> Arc<Self> {
         let this = Arc::new(Self(AtomicU64::new(INITIAL_BYTES)));
         if connection.is_configured() {
@@ -46,9 +46,8 @@ impl RedisMemory {
         taken.inspect_err(|_| self.0.store(0, Ordering::Relaxed)).is_ok()
     }
 
-    fn update(&self, reply: &Value) {
-        let free = free_bytes(reply).map(|free| free / PART);
-        self.0.store(free.unwrap_or(0), Ordering::Relaxed);
+    fn update(&self, free_bytes: u64) {
+        self.0.store(free_bytes / PART, Ordering::Relaxed);
     }
 }
 
@@ -67,21 +66,29 @@ fn free_bytes(reply: &Value) -> Option<u64> {
 }
 
 async fn watch(memory: Weak<RedisMemory>, connection: RedisConnection) {
-    let mut is_refused = false;
+    let mut is_known = true;
     loop {
-        let reply = connection.run(cmd("INFO").arg("memory"), connection.deadline()).await;
+        let replies = connection.run_on_each(cmd("INFO").arg("memory"), connection.deadline()).await;
         let Some(memory) = memory.upgrade() else { return };
-        match reply {
-            Ok(reply) => memory.update(&reply),
-            Err(error @ CommandError::ErrorReply(_)) => {
-                memory.0.store(0, Ordering::Relaxed);
-                if !std::mem::replace(&mut is_refused, true) {
-                    let error = &error as &dyn Error;
-                    tracing::warn!(error, "responses are not cached in redis: it refuses INFO");
+        // The primary with the least: keys are spread evenly. One that is unavailable takes no responses.
+        let free = replies.iter().filter_map(|reply| match reply {
+            Ok(reply) => Some(free_bytes(reply).ok_or(None)),
+            Err(error @ CommandError::ErrorReply(_)) => Some(Err(Some(error))),
+            Err(_) => None,
+        });
+        match free.reduce(|a, b| Ok(a?.min(b?))) {
+            Some(Ok(free)) => {
+                memory.update(free);
+                is_known = true;
+            }
+            Some(Err(error)) => {
+                memory.update(0);
+                if std::mem::replace(&mut is_known, false) {
+                    let error = error.map(|error| error as &dyn Error);
+                    tracing::warn!(error, "responses are not cached in redis: INFO has no memory");
                 }
             }
-            // Nothing is written now either.
-            Err(_) => {}
+            None => {}
         }
         drop(memory);
         tokio::time::sleep(INTERVAL).await;
@@ -107,7 +114,7 @@ mod tests {
     #[test]
     fn nothing_is_written_above_a_part_of_what_is_free() {
         let memory = RedisMemory(AtomicU64::new(0));
-        memory.update(&info(10_000, 100_000));
+        memory.update(free_bytes(&info(10_000, 100_000)).unwrap());
         assert!(memory.take("key", &[0; 9_000]));
         assert!(!memory.take("key", &[0; 900]));
         assert!(memory.is_full() && !memory.take("key", &[]));

@@ -225,7 +225,7 @@ impl HttpService {
     }
 
     /// Counts a request and calls its handler. A request that is rejected because too many are in flight does
-    /// not count.
+    /// not count, unless it is rejected after its body or its wait.
     async fn call_public(
         &self,
         shared: &PublicListener,

@@ -9,7 +9,7 @@
 //! - [`CachePolicy`]: the `Cache-Control` header, by name. [`CdnHeaders`]: those for a CDN.
 //! - [`HttpRateLimiter`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
-//! - [`ResponseCache`]: reads of responses through rate limit and cache.
+//! - [`ResponseCache`]: reads of responses through the cache.
 //! - [`HttpService`]: the routes of a listener with what all requests have in common.
 //! - [`openapi`]: what the OpenAPI documents of the services share.
 //! - [`Server`]: the HTTP server.

@@ -73,6 +73,12 @@ impl Cluster {
         self.shared.check(primary.run(command, deadline).await)
     }
 
+    /// Sends a command to each primary that is known.
+    pub(crate) async fn run_on_each(&self, command: &Cmd, deadline: Instant) -> Replies {
+        let primaries = self.shared.primaries.borrow().clone().unwrap_or_default();
+        join_all(primaries.iter().map(|primary| primary.server.run(command, deadline))).await
+    }
+
     /// Sends commands to the primaries of their keys, in a pipeline to each.
     pub(crate) async fn run_all(&self, commands: &[Cmd], deadline: Instant) -> Replies {
         let mut pipelines: Vec<(Arc<Server>, Vec<usize>)> = Vec::new();

@@ -101,7 +101,7 @@ impl RedisEndpoint {
 pub struct RedisConfig {
     /// The server or cluster to connect to.
     pub endpoint: RedisEndpoint,
-    /// How long a request may wait for Redis: 50 ms.
+    /// How long a request may wait for a reply: 50 ms.
     pub request_timeout: Duration,
     /// How long an attempt to connect may take: 1 s. Only background tasks wait for it.
     pub connect_timeout: Duration,

@@ -142,6 +142,12 @@ impl RedisConnection {
         }
     }
 
+    /// Sends a command without a key to the server, or to each primary of a cluster. None if no Redis is
+    /// configured.
+    pub async fn run_on_each(&self, command: &Cmd, deadline: Instant) -> Vec<Result<Value, CommandError>> {
+        self.servers.run_on_each(command, deadline).await
+    }
+
     /// The span of a command that another task sends, with the commands of other requests. A child of the
     /// current span; disabled if there is none.
     #[must_use]

@@ -31,6 +31,15 @@ impl Servers {
         }
     }
 
+    /// Sends a command to the server, or to each primary of the cluster.
+    pub(crate) async fn run_on_each(&self, command: &Cmd, deadline: Instant) -> Replies {
+        match self {
+            Self::None => Vec::new(),
+            Self::Single(server) => vec![server.run(command, deadline).await],
+            Self::Cluster(cluster) => cluster.run_on_each(command, deadline).await,
+        }
+    }
+
     pub(crate) async fn run_all(&self, commands: &[Cmd], deadline: Instant) -> Replies {
         match self {
             Self::None => commands.iter().map(|_| Err(CommandError::Unavailable)).collect(),

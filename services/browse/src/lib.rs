@@ -27,7 +27,7 @@ pub struct BrowseState {
     pub engines: SearchEngines,
     /// For details and sources.
     pub store: Store,
-    /// Checks rate limits and caches responses.
+    /// Caches responses.
     pub cache: ResponseCache,
     /// Where chartsets are redirected to.
     pub source_pages: SourcePages,

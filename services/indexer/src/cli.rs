@@ -216,7 +216,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         purge: PurgeArguments,
         #[command(flatten)]
-        renewal: RenewalArguments,
+        renewal: Box<RenewalArguments>,
         #[command(flatten)]
         metrics: MetricsArguments,
     },

@@ -131,7 +131,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
         Command::Follow { meilisearch, purge, renewal, .. } => {
             let (store, writers, purger) = (store()?, search::writers(&meilisearch)?, Purger::new(purge)?);
-            let renewal = Renewal::new(store.clone(), renewal);
+            let renewal = Renewal::new(store.clone(), *renewal);
             let work = follow::follow(&store, writers, purger, renewal, sampler, readiness);
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }

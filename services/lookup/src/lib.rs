@@ -29,7 +29,7 @@ use crate::openapi::{BatchBody, ChartPreview};
 pub struct LookupState {
     /// For lookups, ROX files and previews.
     pub store: Store,
-    /// Checks rate limits and caches responses.
+    /// Caches responses.
     pub cache: ResponseCache,
     /// Where clients are sent for ROX files that are objects; `None` to respond with the files.
     pub public_objects: Option<PublicObjectsUrl>,

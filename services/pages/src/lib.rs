@@ -56,7 +56,7 @@ pub struct PagesState {
     pub engines: SearchEngines,
     /// For details, charts and packs.
     pub store: Store,
-    /// Checks rate limits and caches responses.
+    /// Caches responses.
     pub cache: ResponseCache,
     /// Where charts can be downloaded.
     pub source_pages: SourcePages,

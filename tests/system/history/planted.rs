@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 33] = [
+const FAULTS: [PlantedFault; 34] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -213,11 +213,18 @@ const FAULTS: [PlantedFault; 33] = [
         "self.delete(removed.iter().take(0), false).await?;",
     ),
     fault(
-        "a restored dump has the lineage of the lost database",
-        Check::Mirror,
-        "crates/store/migrations/0002_lineage.up.sql",
-        "system_identifier, database.oid, 'catalogue_changes'::regclass::oid), 0)",
-        "system_identifier, '', ''), 0)",
+        "previews share the cache entries of ROX files",
+        Check::Immutability,
+        "crates/cache/src/key.rs",
+        "kind: Kind::Preview, fields: 0,",
+        "kind: Kind::Rox, fields: 0,",
+    ),
+    fault(
+        "details have removed charts",
+        Check::Freshness,
+        "crates/store/src/reads/lookups.rs",
+        "chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL",
+        "chartset.id = $1 AND chartset.shown",
     ),
     fault(
         "restores do not derive chartsets",

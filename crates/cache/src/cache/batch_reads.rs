@@ -14,7 +14,7 @@ impl Cache {
     ///
     /// Keys that are not fresh in memory are read from Redis with one command, and what Redis does not have by
     /// one call of `fill`, which gets the positions of these keys and returns their responses in this order.
-    /// They fill the same entries as [`get_or_fill`](Self::get_or_fill).
+    /// They fill the same entries as [`get`](Self::get).
     ///
     /// A batch does not share fills with other requests. It has a concurrency limit of its own
     /// ([`CacheConfig::max_batch_fills`](crate::CacheConfig::max_batch_fills)), and it stops when this future
@@ -64,9 +64,8 @@ impl Cache {
         let records = self.redis.get_many(&wanted).await;
         for ((&position, key), record) in positions.iter().zip(wanted).zip(records) {
             let inserted = self.insert_record(key, record);
-            let usable =
-                inserted.filter(|(_, freshness)| matches!(freshness, Freshness::Fresh | Freshness::Stale));
-            responses[position] = usable.map(|(response, _)| response);
+            let fresh = inserted.filter(|(_, freshness)| *freshness == Freshness::Fresh);
+            responses[position] = fresh.map(|(response, _)| response);
         }
     }
 

@@ -42,7 +42,7 @@ impl Cache {
             return self.shed(&key);
         };
         // At once, since a rejection must cost little.
-        if self.limits.rejects_fills(kind) && !self.is_in_flight(&key) {
+        if !self.is_in_flight(&key) && self.limits.rejects_fills(kind) {
             return self.shed(&key);
         }
         match self.join_or_start(key, Purpose::Request, fill) {
@@ -67,9 +67,6 @@ impl Cache {
 
     /// Waits for a fill. Falls back to an older response if it fails or takes too long.
     async fn wait(&self, key: CacheKey, mut waiter: Waiter) -> Completed {
-        if self.fallback(&key).is_none() {
-            return waiter.completed().await;
-        }
         let completed = tokio::time::timeout(self.fallback_timeout, waiter.completed()).await;
         match (completed, self.fallback(&key)) {
             (Ok(completed), _) if completed.outcome.is_ok() => completed,
@@ -78,7 +75,7 @@ impl Cache {
                 Completed { outcome: Ok(older), answered_by: AnsweredBy::Older }
             }
             (Ok(failed), None) => failed,
-            // The older response has expired during the wait.
+            // There is no older response, or it has expired during the wait.
             (Err(_), None) => waiter.completed().await,
         }
     }

@@ -157,8 +157,7 @@ impl Cache {
         if self.redis.connection(key.kind()).is_configured() {
             let read = match inserted {
                 Some((_, Freshness::Fresh)) => Read::RedisHit,
-                Some((_, Freshness::Stale)) => Read::RedisStale,
-                Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => Read::RedisMiss,
+                Some(_) | None => Read::RedisMiss,
             };
             self.metrics.count(key.kind(), read);
         }

@@ -147,6 +147,21 @@ async fn hanging_store_falls_back_to_an_older_response() {
     assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
 }
 
+/// Memory is empty when the wait begins.
+#[tokio::test]
+async fn hanging_store_falls_back_to_an_older_response_in_redis() {
+    let server = RedisServer::start(&[]);
+    Replica::patient(&server).await.read(key(1), &Store::default()).await;
+    let mut connection = server.connection().await;
+    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    let replica = Replica::patient(&server).await;
+    replica.poll_pending(1);
+    let started = tokio::time::Instant::now();
+    let hanging = std::future::pending::<Result<CachedResponse, ReadError>>;
+    assert_eq!(replica.cache.get(key(1), hanging).await.unwrap(), version(0));
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+}
+
 async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: usize) -> Replica {
     let config = CacheConfig {
         max_fills: NonZeroUsize::new(max_fills).unwrap(),

@@ -267,7 +267,10 @@ fn fill(world: &Arc<World>, writers: &mut [Writer], seed: u64) {
     let mut random = Random::new(seed ^ 0xf1);
     let count = u32::try_from(writers.len()).expect("few writers");
     for set in 0..UNTOUCHED_SETS.start * 2 / 3 {
-        writers[(set % count) as usize].write_folder(set, &plan::charts(&mut random));
+        // Later ingests have new charts, whose files the mirror needs.
+        let mut charts: Vec<Chart> = plan::charts(&mut random).iter().map(|chart| chart / 2 * 2).collect();
+        charts.dedup();
+        writers[(set % count) as usize].write_folder(set, &charts);
     }
     let mut untouched = Writer::new(Arc::clone(world), 0);
     for set in UNTOUCHED_SETS {

@@ -128,7 +128,7 @@ impl Operator {
                 let _ = run("pg_wal_replay_resume");
             }
             Fault::SlowPurges(duration) => self.slow_down(FOLLOW, PURGES, *duration),
-            Fault::LoseObject(duration) => self.lose_object(*duration),
+            Fault::LoseObjects(duration) => self.lose_objects(*duration),
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -223,22 +223,26 @@ impl Operator {
         }
     }
 
-    /// The mirror has not read the object yet. A command may write it again.
-    fn lose_object(&self, duration: Duration) {
+    /// The mirror has not read the objects yet. A command may write them again.
+    fn lose_objects(&self, duration: Duration) {
         let objects = || self.world.system().bucket.as_ref().map(Bucket::objects).unwrap_or_default();
         let before = objects();
-        let written = loop {
-            if let Some(written) = objects().difference(&before).next() {
-                break written.clone();
-            }
+        let mut written = objects();
+        while written.is_subset(&before) {
             if !self.world.pause(LIST_INTERVAL) {
                 return;
             }
+            written = objects();
+        }
+        let lose = |bucket: &Bucket| -> Vec<_> {
+            written.difference(&before).filter_map(|name| bucket.lose(name)).collect()
         };
-        let lost = self.world.system().bucket.as_ref().and_then(|bucket| bucket.lose(&written));
+        let markers = self.world.system().bucket.as_ref().map(lose).unwrap_or_default();
         self.wait(duration);
-        if let (Some(bucket), Some(lost)) = (&self.world.system().bucket, lost) {
-            bucket.bring_back(&lost);
+        if let Some(bucket) = &self.world.system().bucket {
+            for marker in markers {
+                bucket.bring_back(&marker);
+            }
         }
     }
 
@@ -306,7 +310,7 @@ fn scope(fault: &Fault) -> Scope {
     match *fault {
         Fault::PromotePostgres(_) | Fault::RestorePostgres(_) | Fault::RestoreDump(_) => Scope::Reset,
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
-        Fault::LoseObject(..) => Scope::Objects(None),
+        Fault::LoseObjects(_) => Scope::Objects(None),
         Fault::RestoreNode(..) => Scope::Search,
         Fault::BlockNumbering(_) => Scope::Follow,
         Fault::SlowPurges(_) => Scope::Purges,

@@ -97,8 +97,8 @@ pub(crate) enum Fault {
     SlowPurges(Duration),
     FlushRedis,
     FailOverRedis,
-    /// The next object that is written is not in the bucket for this time.
-    LoseObject(Duration),
+    /// The next objects that are written are not in the bucket for this time.
+    LoseObjects(Duration),
     /// The node gets the data that it had this long before.
     RestoreNode(&'static str, Duration),
     /// A transaction in another database stays open.
@@ -121,7 +121,7 @@ impl Fault {
             Self::SlowPurges(_) => vec![FOLLOW, PURGES],
             Self::FlushRedis => vec!["redis"],
             Self::FailOverRedis => vec!["redis", "redis-standby"],
-            Self::LoseObject(..) => vec![OBJECTS],
+            Self::LoseObjects(_) => vec![OBJECTS],
             Self::OpenTransaction(_) | Self::BlockNumbering(_) => vec!["postgres"],
         }
     }
@@ -280,12 +280,12 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
 /// The object store refuses connections, hangs, cannot be reached, or lacks an object.
 fn fault_of_objects(random: &mut Random) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
-    match random.below(7) {
+    match random.below(8) {
         0 | 1 => Fault::Kill(OBJECTS, duration),
         2 | 3 => Fault::Freeze(OBJECTS, duration),
         4 => Fault::Separate(one_of(random, &REPLICAS), OBJECTS, duration),
         // The mirror waits 10 s for what a replica may not have yet.
-        5 => Fault::LoseObject(milliseconds(random, 12_000, 25_000)),
+        5 | 6 => Fault::LoseObjects(milliseconds(random, 12_000, 25_000)),
         _ => Fault::Separate(one_of(random, &WRITERS), OBJECTS, duration),
     }
 }

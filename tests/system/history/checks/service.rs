@@ -44,7 +44,7 @@ pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<Stri
     let is_disturbed = history.faults(from, end).next().is_some()
         || history
             .object_faults(exchange, from, end)
-            .any(|fault| code == 503 || fault.name.starts_with("LoseObject"));
+            .any(|fault| code == 503 || fault.name.starts_with("LoseObjects"));
     if (code >= 500 && !is_disturbed) || code == 429 {
         return Some(format!("without a fault: {}", describe(exchange)));
     }

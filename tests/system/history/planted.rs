@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 34] = [
+const FAULTS: [PlantedFault; 33] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -176,13 +176,6 @@ const FAULTS: [PlantedFault; 34] = [
         "crates/store/src/writes/object_upkeep.rs",
         "WHERE object = digest AND bytes IS NULL AND",
         "WHERE object = digest AND bytes IS NOT NULL AND",
-    ),
-    fault(
-        "removals wait behind other purges",
-        Check::Removal,
-        "services/indexer/src/purge/queue.rs",
-        "self.push(Priority::Removal, &removals, previous, now);",
-        "self.push(Priority::Other, &removals, previous, now);",
     ),
     fault(
         "responses without a chart or chartset have no tag",

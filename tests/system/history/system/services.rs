@@ -22,8 +22,8 @@ const SERVERS: [(&str, &str); 6] = [
     ("pages-2", "replica-1"),
 ];
 
-/// How long the API of a CDN takes for a purge: so long that those of a large ingest would delay a removal.
-const PURGE_TIME: &str = "1500ms";
+/// How long the API of a CDN takes for a purge.
+const PURGE_TIME: &str = "1s";
 
 /// How many seconds the clock of a replica is ahead. The difference between any two is 30 s.
 const CLOCKS: [(&str, &str); 2] = [("replica-2", "+15s"), ("replica-3", "-15s")];

@@ -49,29 +49,22 @@ impl Bucket {
         texts(&list, "Key").filter_map(|key| key.rsplit('/').next()).map(str::to_owned).collect()
     }
 
-    /// Deletes an object. Returns the path of the marker of its deletion, unless it is gone.
-    pub(crate) fn lose(&self, name: &str) -> Option<String> {
+    /// Deletes an object.
+    pub(crate) fn lose(&self, name: &str) {
         let list = self.send("GET", "/charts?list-type=2&prefix=files/&max-keys=100000", "");
-        let key = texts(&list, "Key").find(|key| key.ends_with(name))?;
-        let response = self.send("DELETE", &format!("/charts/{key}"), "");
-        let version = response.lines().find_map(|line| {
-            let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("x-amz-version-id").then_some(value)
-        });
-        Some(format!("/charts/{key}?versionId={}", version.expect("a version")))
+        if let Some(key) = texts(&list, "Key").find(|key| key.ends_with(name)) {
+            self.send("DELETE", &format!("/charts/{key}"), "");
+        }
     }
 
-    /// Reverts a deletion.
-    pub(crate) fn bring_back(&self, marker: &str) {
-        self.send("DELETE", marker, "");
-    }
-
-    /// Brings back all objects that were deleted.
-    pub(crate) fn undelete(&self) {
+    /// Brings back the deleted objects whose names these are.
+    pub(crate) fn undelete(&self, is_included: impl Fn(&str) -> bool) {
         let list = self.send("GET", "/charts?versions&max-keys=100000", "");
         for marker in list.split("<DeleteMarker>").skip(1) {
             let [key, version] = ["Key", "VersionId"].map(|name| texts(marker, name).next().expect("a text"));
-            self.send("DELETE", &format!("/charts/{key}?versionId={version}"), "");
+            if key.rsplit('/').next().is_some_and(&is_included) {
+                self.send("DELETE", &format!("/charts/{key}?versionId={version}"), "");
+            }
         }
     }
 

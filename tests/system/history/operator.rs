@@ -1,5 +1,6 @@
 //! The operator of a history: injects faults, and does what docs/operations/recovery.md says afterwards.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -213,7 +214,7 @@ impl Operator {
     fn after_reset(&self) {
         if self.world.system().bucket.is_some() {
             self.kill_commands();
-            self.world.system().bucket.iter().for_each(Bucket::undelete);
+            self.world.system().bucket.iter().for_each(|bucket| bucket.undelete(|_| true));
         }
         self.world.system().postgres.back_up();
         if self.world.system().has_meilisearch {
@@ -234,15 +235,14 @@ impl Operator {
             }
             written = objects();
         }
-        let lose = |bucket: &Bucket| -> Vec<_> {
-            written.difference(&before).filter_map(|name| bucket.lose(name)).collect()
-        };
-        let markers = self.world.system().bucket.as_ref().map(lose).unwrap_or_default();
-        self.wait(duration);
+        let lost: BTreeSet<_> = written.difference(&before).collect();
         if let Some(bucket) = &self.world.system().bucket {
-            for marker in markers {
-                bucket.bring_back(&marker);
-            }
+            lost.iter().for_each(|name| bucket.lose(name));
+        }
+        self.wait(duration);
+        // A removal meanwhile has deleted them once more, and its rows still name them.
+        if let Some(bucket) = &self.world.system().bucket {
+            bucket.undelete(|name| lost.iter().any(|lost| *lost == name));
         }
     }
 

@@ -87,10 +87,10 @@ async fn lookup_miss_has_spans_of_redis_fill_and_postgresql() {
     assert_eq!(check.kind, "client");
     assert_attributes(check, &[("db.system.name", "redis"), ("db.operation.batch.size", "1")]);
     assert!(check.integers.contains("db.operation.batch.size"), "{check:?}");
-    child(&spans, &request.id, "GET");
     assert!(request.integers.contains("http.response.status_code"), "{request:?}");
     let fill = child(&spans, &request.id, "fill");
     assert_attributes(fill, &[("chart_index.cache.group", "lookup"), ("chart_index.outcome", "found")]);
+    child(&spans, &fill.id, "GET");
     let query = child(&spans, &fill.id, "look up chart");
     assert_eq!(query.kind, "client");
     assert_attributes(query, &[("db.system.name", "postgresql"), ("db.operation.name", "look up chart")]);

@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 33] = [
+const FAULTS: [PlantedFault; 32] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -190,13 +190,6 @@ const FAULTS: [PlantedFault; 33] = [
         "services/indexer/src/import/chartset_lines.rs",
         "{ now_ms } else { time_ms }",
         "{ time_ms } else { time_ms }",
-    ),
-    fault(
-        "mirrors do not keep what they refuse",
-        Check::Ending,
-        "crates/store/src/feed/mirror_refusals.rs",
-        "SELECT *, $4 + 60000 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])",
-        "SELECT *, $4 + 60000 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) WHERE false",
     ),
     fault(
         "mirrors keep what other changes have deleted",

@@ -13,9 +13,9 @@ use crate::model::Moment;
 use crate::operator::{FaultEvent, Scope};
 
 /// All three purges of a change are done within this time.
-const PURGED_WITHIN: Duration = Duration::from_secs(9);
+const PURGED_WITHIN: Duration = Duration::from_secs(8);
 /// The same while there are many changes, apart from removals: 1,000 charts are 17 purges.
-const PURGED_AFTER_MANY_WITHIN: Duration = Duration::from_secs(30);
+const PURGED_AFTER_MANY_WITHIN: Duration = Duration::from_secs(10);
 /// Purges are repeated within this time after a failure: the timeout of a request, and a pause.
 const REPEATED_WITHIN: Duration = Duration::from_secs(13);
 /// A response from a replica that cannot show it to be current is fresh for a minute.

@@ -23,7 +23,7 @@ const SERVERS: [(&str, &str); 6] = [
 ];
 
 /// How long the API of a CDN takes for a purge.
-const PURGE_TIME: &str = "1s";
+const PURGE_TIME: &str = "150ms";
 
 /// How many seconds the clock of a replica is ahead. The difference between any two is 30 s.
 const CLOCKS: [(&str, &str); 2] = [("replica-2", "+15s"), ("replica-3", "-15s")];

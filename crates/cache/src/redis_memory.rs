@@ -70,7 +70,7 @@ async fn watch(memory: Weak<RedisMemory>, connection: RedisConnection) {
     loop {
         let replies = connection.run_on_each(cmd("INFO").arg("memory"), connection.deadline()).await;
         let Some(memory) = memory.upgrade() else { return };
-        // The primary with the least: keys are spread evenly. One that is unavailable takes no responses.
+        // That of the primary with the least, since keys are spread evenly. One that is unavailable takes none.
         let free = replies.iter().filter_map(|reply| match reply {
             Ok(reply) => Some(free_bytes(reply).ok_or(None)),
             Err(error @ CommandError::ErrorReply(_)) => Some(Err(Some(error))),

@@ -218,7 +218,6 @@ impl HttpService {
                 Ok(response)
             }
             Listener::Public { shared, rate_limiter } => {
-                // Large, since handlers are.
                 pin!(self.call_public(shared, rate_limiter, request, route)).await
             }
         }

@@ -38,7 +38,8 @@ pub(crate) type Pooled = Object<Connector>;
 /// A pool of connections. Dropping it closes them.
 ///
 /// Unlike that of sqlx, it does not ping each connection that is returned, a second round trip for a lookup:
-/// [`PooledConnection`](crate::connection::pooled_connection::PooledConnection) knows when a statement is complete.
+/// [`PooledConnection`](crate::connection::pooled_connection::PooledConnection) knows when a statement is
+/// complete.
 pub(crate) struct ConnectionPool {
     pool: Pool<Connector>,
     acquire_timeout: Duration,

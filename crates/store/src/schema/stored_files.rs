@@ -105,9 +105,9 @@ pub(crate) struct NewFiles<'a> {
 impl<'a> NewFiles<'a> {
     /// Stores files as objects, if there is an object store, except those that stay in PostgreSQL.
     ///
-    /// The transaction that writes the rows holds the lock of [`removal_lock`](crate::connection::removal_lock), shared or
-    /// not: until it ends, no object that no row names yet is deleted. An object that is there already is
-    /// written again, since it may be damaged.
+    /// The transaction that writes the rows holds the lock of
+    /// [`removal_lock`](crate::connection::removal_lock), shared or not: until it ends, no object that no row
+    /// names yet is deleted. An object that is there already is written again, since it may be damaged.
     pub(crate) async fn store(
         objects: Option<&Objects>,
         files: Vec<Option<&'a [u8]>>,

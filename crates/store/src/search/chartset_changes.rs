@@ -1,8 +1,8 @@
 //! Changes of chartsets after a position, for search indexes outside of PostgreSQL.
 //!
-//! An index records the position up to which it has applied the [change feed](crate::feed::change_feed). It needs a
-//! rebuild if the feed does not continue from there: the position is in a gap or above the last sequence, or
-//! another origin assigned it.
+//! An index records the position up to which it has applied the [change feed](crate::feed::change_feed). It
+//! needs a rebuild if the feed does not continue from there: the position is in a gap or above the last
+//! sequence, or another origin assigned it.
 //!
 //! Entries are read with the current state of their chartsets, in one snapshot, up to the first one whose
 //! chartset has changed again without a sequence yet. A failover could lose that change, and an index with it,

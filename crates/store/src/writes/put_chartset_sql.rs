@@ -236,8 +236,8 @@ pub(crate) fn new_chart_columns(
 /// longer contain. Chartsets that must not be replaced are not in the result: they are stored with this content
 /// already or, in an import, are newer.
 ///
-/// The transaction holds the locks of [`begin_ingest`](crate::connection::removal_lock::begin_ingest), and none of the
-/// chartsets was erased. It is one statement because the overhead of several would exceed their work.
+/// The transaction holds the locks of [`begin_ingest`](crate::connection::removal_lock::begin_ingest), and none
+/// of the chartsets was erased. It is one statement because the overhead of several would exceed their work.
 pub(crate) async fn upsert_chartsets(
     connection: &mut PgConnection,
     chartsets: &[NewChartset<'_>],

@@ -15,8 +15,8 @@ pub(crate) fn key(hash: NoteHash) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// A binary fuse filter of note hashes, with 8 bits for each fingerprint (<https://arxiv.org/abs/2201.01174>). It
-/// has 9 bits for each chart, where a Bloom filter with as few false positives has 11.5.
+/// A binary fuse filter of note hashes, with 8 bits for each fingerprint (<https://arxiv.org/abs/2201.01174>).
+/// It has 9 bits for each chart, where a Bloom filter with as few false positives has 11.5.
 ///
 /// It contains every key that it was built from, and one in 256 of all others.
 #[derive(Debug)]

@@ -237,7 +237,9 @@ impl Operator {
         }
         let lost: BTreeSet<_> = written.difference(&before).collect();
         if let Some(bucket) = &self.world.system().bucket {
-            lost.iter().for_each(|name| bucket.lose(name));
+            for name in &lost {
+                bucket.lose(name);
+            }
         }
         self.wait(duration);
         // A removal meanwhile has deleted them once more, and its rows still name them.

@@ -98,7 +98,8 @@ fn write_export(project: &ComposeProject) {
 /// A fix of the programs does not wait for a Meilisearch that does not start.
 async fn replaces_images_without_meilisearch(site: &Site) {
     let before = site.project.inspect("browse-1");
-    let broken = "services: {meilisearch: {command: [sleep, infinity], healthcheck: {retries: 2}}}";
+    let broken =
+        "services: {meilisearch: {command: [sleep, infinity], stop_signal: KILL, healthcheck: {retries: 2}}}";
     let file = site.project.folder().join("docker-compose.override.yml");
     std::fs::write(&file, broken).expect("a file");
     let output = make_up(&site.project, 3);

@@ -1,7 +1,5 @@
 """The first row of every dashboard: whether the service and the servers that it uses are available."""
 
-from grafana_foundation_sdk.models.common import BigValueTextMode
-
 from .panels import metric, number, rate, rising, share, state, states, steps
 
 REQUESTS = "http_server_request_duration_seconds_count"
@@ -11,11 +9,8 @@ SERVER_ERROR = 'http_response_status_code=~"5.."'
 
 FIRING = 'ALERTS{alertname=~"ChartIndex.+", alertname!="ChartIndexWatchdog", alertstate="firing"}'
 
-# Of all instances, so that a component without one is seen. A replica that serves everything has no component.
-READY = (
-    'sum by (component) (chart_index_ready{job="chart-index"}) / count by (component) (up{job="chart-index"})'
-    ' or (chart_index_tier:expected:info unless on () up{job="chart-index", component=""}) * 0'
-)
+# Of all instances, so that none at all is seen.
+READY = '(sum(chart_index_ready{job="chart-index"}) or vector(0)) / (count(up{job="chart-index"}) or vector(1))'
 POSTGRESQL = f"avg({metric('chart_index_postgresql_available')})"
 REDIS = f"avg({metric('chart_index_redis_connected')})"
 MEILISEARCH = f"avg({metric('chart_index_search_node_usable')})"
@@ -27,13 +22,11 @@ def first_row():
     return [
         state(
             "Ready replicas",
-            "By component: whether the replicas that Prometheus has as targets receive requests. A replica stays ready "
-            "while PostgreSQL is unavailable.",
-            {"{{component}}": READY},
+            "Whether the replicas that Prometheus has as targets receive requests. A replica stays ready while "
+            "PostgreSQL is unavailable.",
+            READY,
             "ChartIndexNotReady",
-        )
-        .text_mode(BigValueTextMode.VALUE_AND_NAME)
-        .span(5),
+        ).span(5),
         state(
             "PostgreSQL",
             "Whether the replicas have polled the catalogue within the last 5 seconds. Down: cached responses only.",

@@ -71,18 +71,14 @@ def requests():
                 "{{http_route}}": total(rate(REQUESTS, ROUTED), "http_route"),
                 "unmatched": total(rate(REQUESTS, 'http_route=""')),
             },
-        ),
-        graph(
-            "Requests by component",
-            "Requests per second of the replicas of each tier.",
-            "reqps",
-            {"{{component}}": total(rate(REQUESTS), "component")},
+            width=12,
         ),
         graph(
             "Requests by group",
             "Requests per second, by what an objective is about.",
             "reqps",
             {"{{chart_index_group}}": total(rate(REQUESTS), "chart_index_group")},
+            width=12,
         ),
         graph(
             "Server errors by kind",

@@ -57,7 +57,7 @@ async fn get_all(clients: &[Client], paths: Vec<String>) -> Vec<u16> {
     statuses
 }
 
-/// Also a service that is the only one of its replica, as those of docker-compose.yml are. `bulk` has no cache.
+/// Also a service that is the only one of its replica. `bulk` has no cache.
 #[tokio::test]
 async fn every_service_with_a_cache_follows_the_catalogue() {
     let database = TestDatabase::create().await;

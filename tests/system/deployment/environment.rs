@@ -12,9 +12,7 @@ use super::{OVERLAYS, compose, rendered};
 /// Variables that libraries of the programs read (docs/operations/configure.md).
 const LIBRARY_VARIABLES: &[&str] = &["OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME", "SSL_CERT_FILE"];
 
-/// Settings that need no variable: the setting, the containers (an end of their kind; empty for all), and why.
-///
-/// The kind of a container is its command: `serve` with its services, or a command of `chart-indexer`.
+/// Settings that need no variable: the setting, the command (empty for all), and why.
 const OPTIONAL: &[(&str, &str, &str)] = &[
     ("ALPHA_SOURCE_PAGE", "", "a choice of the operator"),
     ("BETA_SOURCE_PAGE", "", "a choice of the operator"),
@@ -31,8 +29,6 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("MAX_FILLS_IN_FLIGHT", "", "the default is measured: benchmarks/results/2026-11-23-overload.md"),
     ("MAX_LONG_POLLS", "", "a quarter of the connections, unless a proxy allows for fewer"),
     ("MAX_REQUESTS_IN_FLIGHT", "", "the default is measured: benchmarks/results/2026-11-22-overload.md"),
-    ("MEILISEARCH_API_KEY", "serve lookup,bulk", "lookups and the change feed use no search engine"),
-    ("MEILISEARCH_URL", "serve lookup,bulk", "lookups and the change feed use no search engine"),
     ("METRICS_LISTEN", "ingest", "ends between two scrapes"),
     ("OBJECTS_PUBLIC_URL", "", "there is no public bucket"),
     ("OBJECT_STORE_URL", "", "a choice of the operator: docs/operations/objects.md"),
@@ -55,6 +51,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("REDIS_CLUSTER_URLS", "", "REDIS_URL is set"),
     ("REQUEST_DEADLINE_MS", "", "the reverse proxies are configured for the default"),
     ("RUST_LOG", "", "the default logs what operators need"),
+    ("SERVICES", "", "a replica serves everything"),
     ("SEARCH_MAX_LAG_MS", "", "the default is that of the service level objective"),
     ("WORKER_THREADS", "", "one for each core that the container may use"),
     ("WRITE_TIMEOUT_MS", "", "the reverse proxies read faster"),
@@ -72,12 +69,6 @@ struct Container {
 }
 
 impl Container {
-    /// `serve` with its services, or the command of `chart-indexer`.
-    fn kind(&self) -> String {
-        let services = self.variables.get("SERVICES").map(|services| format!(" {services}"));
-        self.arguments[0].clone() + &services.unwrap_or_default()
-    }
-
     /// Whether a setting has a value, itself or in a file.
     fn has(&self, setting: &str) -> bool {
         let has = |name: &str| self.variables.get(name).is_some_and(|value| !value.is_empty());
@@ -86,11 +77,11 @@ impl Container {
     }
 }
 
-/// Whether a setting needs no variable in a container of this kind.
-fn is_optional(setting: &str, kind: &str) -> bool {
+/// Whether a setting needs no variable in a container that runs this command.
+fn is_optional(setting: &str, command: &str) -> bool {
     // A file may be the only form of it.
     let names = [setting, setting.strip_suffix("_FILE").unwrap_or(setting)];
-    OPTIONAL.iter().any(|(name, kinds, _)| names.contains(name) && kind.ends_with(kinds))
+    OPTIONAL.iter().any(|(name, of, _)| names.contains(name) && command.ends_with(of))
 }
 
 /// The settings in the help of a command.
@@ -128,7 +119,7 @@ fn compose_containers() -> Vec<Container> {
         .filter(|(_, service)| text(&service["image"]).contains("chart-index"))
         .map(|(name, service)| compose_container(name, service))
         .collect();
-    assert!(containers.len() >= 7, "{containers:#?}");
+    assert!(containers.len() >= 5, "{containers:#?}");
     containers
 }
 
@@ -247,11 +238,11 @@ fn every_variable_is_a_setting_of_its_program() {
 fn no_setting_is_missing() {
     let mut needless: BTreeSet<_> = OPTIONAL.iter().collect();
     for container in containers() {
-        let kind = container.kind();
-        for setting in settings(container.program, &container.arguments[0]) {
+        let command = &container.arguments[0];
+        for setting in settings(container.program, command) {
             if !container.has(&setting) {
-                assert!(is_optional(&setting, &kind), "{}: {setting} is missing", container.name);
-                needless.retain(|(name, kinds, _)| *name != setting || !kind.ends_with(kinds));
+                assert!(is_optional(&setting, command), "{}: {setting} is missing", container.name);
+                needless.retain(|(name, of, _)| *name != setting || !command.ends_with(of));
             }
         }
     }

@@ -31,12 +31,12 @@ async fn remove_on_a_full_disk(site: Site) {
     for path in site.paths() {
         assert_eq!(client.get(&path).await.status, 200, "{path}");
     }
-    assert_eq!(site.status_of("lookup-1", &site.removable).await, "known");
+    assert_eq!(site.status_of("replica-1", &site.removable).await, "known");
 
     site.project.run_shell(&prune());
     site.project.run_shell(&remove);
     within(Duration::from_secs(10), async || {
-        (site.status_of("lookup-1", &site.removable).await == "unknown").then_some(())
+        (site.status_of("replica-1", &site.removable).await == "unknown").then_some(())
     })
     .await;
     assert_ne!(free_bytes(&site), "0");

@@ -42,6 +42,7 @@ async fn replaces_images_and_keeps_data(site: Site) {
 
     write_export(&site.project);
 
+    start_former_service(&site.project);
     let before = inspect_all(&site);
     let haproxy_started = start_of_haproxy(&site.project);
     for file in ["monitoring/prometheus.yml", "compose/haproxy/haproxy.cfg"] {
@@ -55,6 +56,7 @@ async fn replaces_images_and_keeps_data(site: Site) {
     drill.record_recovery();
     let report = drill.finish("make up with another image");
     assert_eq!(report.failed(""), 0, "replicas are replaced one by one");
+    assert_eq!(site.project.containers(&["service=former"]), "", "it is removed");
     for (before, (service, after)) in before.iter().zip(inspect_all(&site)) {
         let is_program = REPLICAS.contains(&service) || service == "sync";
         assert_eq!(before.1["Image"] != after["Image"], is_program, "{service}");
@@ -80,7 +82,7 @@ async fn replaces_images_and_keeps_data(site: Site) {
     assert_healthy(&site);
     assert_eq!(site.ids_of_chartsets().await, chartsets);
     // Only the database knows of it: the chart is in the library.
-    assert_eq!(site.status_of("lookup-1", &site.removable).await, "unknown");
+    assert_eq!(site.status_of("replica-1", &site.removable).await, "unknown");
 }
 
 /// As docs/operations/exports.md says, which has another folder.
@@ -95,9 +97,18 @@ fn write_export(project: &ComposeProject) {
     assert!(written.any(|entry| entry.path().join("manifest.json").is_file()), "there is an export");
 }
 
+/// Starts a service that the next version does not have.
+fn start_former_service(project: &ComposeProject) {
+    let file = project.folder().join("docker-compose.override.yml");
+    let service = "services: {former: {image: 'redis:7.4.11-bookworm', networks: [data]}}";
+    std::fs::write(&file, service).expect("a file");
+    project.run_shell("docker compose up --detach --no-build former");
+    std::fs::remove_file(&file).expect("removable");
+}
+
 /// A fix of the programs does not wait for a Meilisearch that does not start.
 async fn replaces_images_without_meilisearch(site: &Site) {
-    let before = site.project.inspect("browse-1");
+    let before = site.project.inspect("replica-1");
     let broken =
         "services: {meilisearch: {command: [sleep, infinity], stop_signal: KILL, healthcheck: {retries: 2}}}";
     let file = site.project.folder().join("docker-compose.override.yml");
@@ -106,8 +117,8 @@ async fn replaces_images_without_meilisearch(site: &Site) {
     std::fs::remove_file(&file).expect("removable");
     assert!(output.contains("Lists come from PostgreSQL"), "{output}");
     site.wait_for_all_replicas().await;
-    assert_ne!(site.project.inspect("browse-1")["Image"], before["Image"]);
-    assert_eq!(site.engine_of("browse-1", "q=removable").await, "postgres");
+    assert_ne!(site.project.inspect("replica-1")["Image"], before["Image"]);
+    assert_eq!(site.engine_of("replica-1", "q=removable").await, "postgres");
 }
 
 /// The commands that docs/runbook.md has for Compose, with harmless arguments.

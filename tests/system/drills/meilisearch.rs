@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chart_index_tests::within;
 
 use super::report::Drill;
-use super::site::{self, Site, TIMEOUT};
+use super::site::{self, REPLICAS, Site, TIMEOUT};
 
 const SEARCH: [&str; 3] = ["meilisearch", "meilisearch-keys", "sync"];
 
@@ -47,7 +47,7 @@ async fn outages(site: &Site, rate: u32, requests: u64) {
 async fn wait_for_engine(site: &Site, engine: &str) {
     // A page that a former call has read may be cached.
     static QUERIES: AtomicU64 = AtomicU64::new(0);
-    for replica in ["browse-1", "browse-2"] {
+    for replica in REPLICAS {
         within(TIMEOUT, async || {
             let number = QUERIES.fetch_add(1, Ordering::Relaxed);
             (site.engine_of(replica, &format!("q={engine}+{number}")).await == engine).then_some(())

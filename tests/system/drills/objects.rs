@@ -65,12 +65,12 @@ async fn freeze(site: &Site, bucket: &PrivateS3, rate: u32, requests: u64) {
     let started = Instant::now();
     assert_eq!(client.get(&rox).await.status, 503, "the file is not cached");
     assert!(started.elapsed() < DEADLINE, "{:?}", started.elapsed());
-    assert_eq!(site.status_of("lookup-1", &site.removable).await, "known");
+    assert_eq!(site.status_of("replica-1", &site.removable).await, "known");
     drill.wait_for_requests(requests).await;
 
-    drill.begin_phase("lookup-1 killed too");
-    site.project.kill("lookup-1");
-    site.project.start("lookup-1").await;
+    drill.begin_phase("replica-1 killed too");
+    site.project.kill("replica-1");
+    site.project.start("replica-1").await;
     site.wait_for_all_replicas().await;
     drill.wait_for_requests(requests).await;
 

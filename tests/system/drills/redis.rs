@@ -113,7 +113,7 @@ fn info(site: &Site, name: &str) -> u64 {
 #[ignore = "takes minutes: make test-full"]
 fn long_partitions_from_redis_fail_no_request() {
     site::run(async |site| {
-        for (client, replica) in (1..).step_by(2).zip(["lookup-1", "lookup-2", "lookup-1", "lookup-2"]) {
+        for (client, replica) in (1..).step_by(2).zip([REPLICAS, REPLICAS].concat()) {
             partition(&site, replica, 300, client).await;
         }
     });
@@ -156,17 +156,17 @@ async fn partition(site: &Site, replica: &str, rate: u32, client: u16) {
     );
 }
 
-/// Removes a chart that both lookup replicas have in their caches, and waits until both say that it is unknown.
+/// Removes a chart that both replicas have in their caches, and waits until both say that it is unknown.
 async fn removal(site: &Site) {
     let chart = &site.removable;
-    for replica in ["lookup-1", "lookup-2"] {
+    for replica in REPLICAS {
         for _ in 0..2 {
             assert_eq!(site.status_of(replica, chart).await, "known", "{replica}");
         }
     }
     site.project.run_once("ingest", &["remove", "chart", chart]);
     let start = tokio::time::Instant::now();
-    for replica in ["lookup-1", "lookup-2"] {
+    for replica in REPLICAS {
         within(TIMEOUT, async || (site.status_of(replica, chart).await == "unknown").then_some(())).await;
         let elapsed = start.elapsed();
         println!("removal in force on {replica} {elapsed:.1?} after the command has ended");
@@ -177,7 +177,7 @@ async fn removal(site: &Site) {
 /// Restores the chart, so that it can be removed again.
 async fn restore(site: &Site) {
     site.project.run_once("ingest", &["restore", "chart", &site.removable]);
-    for replica in ["lookup-1", "lookup-2"] {
+    for replica in REPLICAS {
         let known = async || (site.status_of(replica, &site.removable).await == "known").then_some(());
         within(TIMEOUT, known).await;
     }

@@ -16,7 +16,7 @@ fn long_rollout_fails_no_request() {
 #[ignore = "needs root: make test-system"]
 fn kills_of_replicas_fail_few_requests() {
     site::run(async |site| {
-        kills(&site, 60, 1, &["lookup-1", "browse-1", "pages-1"]).await;
+        kills(&site, 60, 1, &["replica-1"]).await;
         disconnect(&site).await;
     });
 }
@@ -82,8 +82,8 @@ async fn kills(site: &Site, rate: u32, rounds: usize, replicas: &[&str]) {
 /// Removes a replica from the network whose clients it trusts, which happens for a moment when the engine
 /// restarts it: on another network it would count the requests of all clients as those of HAProxy.
 async fn disconnect(site: &Site) {
-    site.project.disconnect("lookup-1", "edge");
+    site.project.disconnect("replica-1", "edge");
     site.wait_for_replicas(REPLICAS.len() - 1).await;
-    site.project.reconnect("lookup-1", "edge", &["lookup-1", "lookup-1.edge"]);
+    site.project.reconnect("replica-1", "edge", &["replica-1", "replica-1.edge"]);
     site.wait_for_all_replicas().await;
 }

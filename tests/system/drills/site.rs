@@ -19,13 +19,11 @@ const REMOVABLE: &str = "Removable";
 /// The clients of a load. The limits of each are those of the compose file.
 const CLIENTS: u16 = 64;
 
-pub(crate) const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
+pub(crate) const REPLICAS: [&str; 2] = ["replica-1", "replica-2"];
 
 /// The services of a site without search.
-pub(crate) const SERVICES: [&str; 11] = [
-    "postgres", "redis", "migrate", "ingest", "lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1",
-    "pages-2", "haproxy",
-];
+pub(crate) const SERVICES: [&str; 7] =
+    ["postgres", "redis", "migrate", "ingest", "replica-1", "replica-2", "haproxy"];
 
 /// The public port of HAProxy and of the replicas.
 const PORT: u16 = 8080;

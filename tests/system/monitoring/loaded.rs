@@ -23,10 +23,7 @@ use super::rules::OF_OTHERS;
 use super::{promtool_with_input, read};
 
 /// Rules that may return no data, by alert or series, with the reason.
-const WITHOUT_DATA: &[(&str, &str)] = &[
-    ("ChartIndexDown", "the replica here has no component: it serves everything"),
-    ("ChartIndexProxyDown", "there is no HAProxy here"),
-];
+const WITHOUT_DATA: &[(&str, &str)] = &[("ChartIndexProxyDown", "there is no HAProxy here")];
 
 /// What only exists with Meilisearch nodes: the beginnings of the names of metrics.
 const OF_MEILISEARCH: &[&str] = &["chart_index_search_node_", "chart_index_sync_", "slo:search_lag"];

@@ -199,8 +199,7 @@ pub(super) fn monitors_select_ports(objects: &Objects) -> Vec<String> {
             .any(|one| array(&one["relabelings"]).iter().any(|relabeling| relabeling["targetLabel"] == name))
     };
     for monitor in objects.of_kind("PodMonitor") {
-        let labels: &[&str] =
-            if name(monitor) == "postgres" { &["instance", "job"] } else { &["instance", "component"] };
+        let labels: &[&str] = if name(monitor) == "postgres" { &["instance", "job"] } else { &["instance"] };
         violations.extend(
             labels
                 .iter()

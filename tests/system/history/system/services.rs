@@ -12,16 +12,6 @@ use super::{
 use crate::bucket::Bucket;
 use crate::process::clock;
 
-/// Which servers of `compose/haproxy/haproxy.cfg` are which replica.
-const SERVERS: [(&str, &str); 6] = [
-    ("lookup-1", "replica-1"),
-    ("lookup-2", "replica-2"),
-    ("browse-1", "replica-2"),
-    ("browse-2", "replica-3"),
-    ("pages-1", "replica-3"),
-    ("pages-2", "replica-1"),
-];
-
 /// How long the API of a CDN takes for a purge.
 const PURGE_TIME: &str = "150ms";
 
@@ -170,17 +160,15 @@ impl System {
         self.add(name, vec![self.program("chart-index"), "serve".to_owned()], &variables);
     }
 
-    /// `compose/haproxy/haproxy.cfg`, with the addresses of the replicas.
+    /// `compose/haproxy/haproxy.cfg`, with these replicas as its servers.
     fn haproxy_configuration(&self) -> String {
         let file = workspace_root().join("compose/haproxy/haproxy.cfg");
-        let mut configuration = std::fs::read_to_string(file).expect("a configuration");
-        for (server, replica) in SERVERS {
-            let original = format!("server {server} {server}.edge:8080\n");
-            assert!(configuration.contains(&original), "{server}");
-            let address = self.address(replica);
-            configuration = configuration.replace(&original, &format!("server {server} {address}:8080\n"));
-        }
-        configuration
+        let configuration = std::fs::read_to_string(file).expect("a configuration");
+        let original = ["replica-1", "replica-2"].map(|name| format!("    server {name} {name}.edge:8080\n"));
+        let original = original.concat();
+        assert!(configuration.contains(&original), "{original}");
+        let servers = REPLICAS.map(|name| format!("    server {name} {}:8080\n", self.address(name)));
+        configuration.replace(&original, &servers.concat())
     }
 
     /// The path of a program of the project.

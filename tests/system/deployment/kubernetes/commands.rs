@@ -84,12 +84,12 @@ fn commands_that_name_something_else_are_found() {
             "exec deployment/redis -- sh -c /run/secrets/redis_password",
             Some("file /run/secrets/redis_password"),
         ),
-        ("exec deployment/chart-index-lookup -- chart-indexer verify", Some("program chart-indexer")),
+        ("exec deployment/chart-index -- chart-indexer verify", Some("program chart-indexer")),
         (
             "exec deployment/chart-indexer-sync -- chart-indexer verify --all",
             Some("chart-indexer verify --all"),
         ),
-        ("port-forward deployment/chart-index-lookup 9091", Some("port 9091")),
+        ("port-forward deployment/chart-index 9091", Some("port 9091")),
         ("logs --namespace charts deployment/redis", Some("namespace charts")),
         ("get backup,schedule", Some("kind schedule")),
         (

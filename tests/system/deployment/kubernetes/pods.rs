@@ -124,7 +124,7 @@ pub(super) fn permanent_pods_have_probes(objects: &Objects) -> Vec<String> {
 fn probes(workload: &str) -> [(&'static str, Option<Value>); 3] {
     let get = |path: &str, port: &str| Some(json!({"path": path, "port": port}));
     let (startup, readiness, liveness) = match workload {
-        "chart-index-lookup" | "chart-index-browse" | "chart-index-pages" => {
+        "chart-index" | "chart-index-browse" => {
             (get("/livez", "admin"), get("/readyz", "admin"), get("/livez", "admin"))
         }
         "chart-indexer-sync" => {

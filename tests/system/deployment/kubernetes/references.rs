@@ -37,54 +37,42 @@ fn has_port(workload: &Workload, wanted: &Value) -> bool {
     ports.into_iter().any(|port| port["name"] == *wanted && port["containerPort"].is_u64())
 }
 
-/// `/api/charts`, `/api/variants`, the change feed and exports to lookup, the rest of the API and `/go` to
-/// browse, everything else to pages, without headers by which clients would choose what is traced. Downloads
-/// have no timeout.
+/// Everything leads to the replicas, without headers by which clients would choose what is traced. Requests for
+/// changes may wait, and downloads have no timeout.
 pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let Some(route) = objects.find("HTTPRoute", "chart-index") else { return vec!["no route".to_owned()] };
-    let rule = |paths: &[&str], timeout: &str, service: &str| {
-        let matches: Vec<_> =
-            paths.iter().map(|path| json!({"path": {"type": "PathPrefix", "value": path}})).collect();
-        json!({
-            "matches": matches,
-            "timeouts": {"request": timeout},
-            "filters": [{
-                "type": "RequestHeaderModifier",
-                "requestHeaderModifier": {"remove": ["traceparent", "tracestate", "X-Request-Id"]},
-            }],
-            "backendRefs": [{"name": service, "port": 8080}],
-        })
-    };
     let mut violations = Vec::new();
-    if route["spec"]["rules"]
-        != json!([
-            rule(&["/api/charts", "/api/variants"], "10s", "chart-index-lookup"),
-            rule(&["/api/changes"], "70s", "chart-index-lookup"),
-            rule(&["/api/charts/filter", "/api/exports"], "0s", "chart-index-lookup"),
-            rule(&["/api", "/go"], "10s", "chart-index-browse"),
-            rule(&["/"], "10s", "chart-index-pages"),
-        ])
-    {
+    let wanted = [
+        route_rule(&["/"], "10s", "chart-index"),
+        route_rule(&["/api/changes"], "70s", "chart-index"),
+        route_rule(&["/api/charts/filter", "/api/exports"], "0s", "chart-index"),
+    ];
+    if array(&route["spec"]["rules"]) != wanted {
         violations.push("rules".to_owned());
     }
     if text(&route["spec"]["parentRefs"][0]["name"]).is_empty() {
         violations.push("no gateway".to_owned());
     }
-    let services = [
-        ("chart-index-lookup", "lookup,bulk"),
-        ("chart-index-browse", "browse"),
-        ("chart-index-pages", "pages"),
-    ];
-    for (service, part) in services {
-        let ports = objects.find("Service", service).map(|service| &service["spec"]["ports"][0]["port"]);
-        let deployment = objects.replicas().into_iter().find(|workload| name(workload.object) == service);
-        let serves =
-            deployment.map(|workload| objects.variables(workload.containers()[0]).get("SERVICES").copied());
-        if ports != Some(&json!(8080)) || serves.flatten() != Some(part) {
-            violations.push(service.to_owned());
-        }
+    let ports = objects.find("Service", "chart-index").map(|service| &service["spec"]["ports"][0]["port"]);
+    if ports != Some(&json!(8080)) {
+        violations.push("no service".to_owned());
     }
     violations
+}
+
+/// A rule of the route, for requests with one of these beginnings of a path.
+pub(super) fn route_rule(paths: &[&str], timeout: &str, service: &str) -> Value {
+    let matches: Vec<_> =
+        paths.iter().map(|path| json!({"path": {"type": "PathPrefix", "value": path}})).collect();
+    json!({
+        "matches": matches,
+        "timeouts": {"request": timeout},
+        "filters": [{
+            "type": "RequestHeaderModifier",
+            "requestHeaderModifier": {"remove": ["traceparent", "tracestate", "X-Request-Id"]},
+        }],
+        "backendRefs": [{"name": service, "port": 8080}],
+    })
 }
 
 /// No variable has a secret, and each setting that names a file names one that is mounted.

@@ -50,7 +50,7 @@ def objectives():
             "Burn rate (1 hour)",
             ALL_INSTANCES + "1 uses the budget of 30 days in 30 days, 14.4 in 2 days.",
             "none",
-            steps(("green", None), ("yellow", 1), ("orange", 6), ("red", 14.4)),
+            steps(("green", None), ("yellow", 1), ("red", 14.4)),
             by_objective("slo:error_budget_burn:rate1h"),
             empty="No requests",
             alert="ChartIndexBudgetBurn14x",
@@ -168,10 +168,10 @@ def objectives_over_time():
         ),
         graph(
             "Burn rate (6 hours)",
-            ALL_INSTANCES + "The dashed line is the rate at which an alert pages.",
+            ALL_INSTANCES + "The dashed line is the rate at which there is a ticket, if it lasts for 3 days.",
             "none",
             by_objective("slo:error_budget_burn:rate6h"),
-            limit=6,
+            limit=1,
         ),
         graph(
             "Error budget left (30 days)",

@@ -59,10 +59,6 @@ impl CheckQueue {
         Self::new(connection, Arc::clone(&self.script), Arc::clone(&self.errors))
     }
 
-    pub(crate) const fn connection(&self) -> &RedisConnection {
-        &self.connection
-    }
-
     /// The decision of Redis; `None` if no Redis is configured, or it is unavailable, too slow, or replies with
     /// an error.
     pub(crate) async fn decide(self: &Arc<Self>, check: Check) -> Option<Decision> {

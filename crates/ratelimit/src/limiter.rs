@@ -125,12 +125,6 @@ impl Limiter {
         &self.shared.limits
     }
 
-    /// The connection over which checks are sent.
-    #[must_use]
-    pub fn connection(&self) -> &RedisConnection {
-        self.queue.connection()
-    }
-
     /// The number of decisions since the start.
     #[must_use]
     pub fn counts(&self) -> DecisionCounts {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::{Group, Limiter};
+use chart_index_ratelimit::Group;
 use chart_index_redis::testing::{RedisCluster, RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig};
 use futures_util::future::join_all;
@@ -10,7 +10,7 @@ use redis::cmd;
 use tokio::time::Instant;
 
 use crate::support::history::{History, admissions};
-use crate::support::{address, config, key, replica};
+use crate::support::{Replica, address, config, key, replica};
 
 const LIMIT: u32 = 10;
 const WINDOW: Duration = Duration::from_millis(700);
@@ -78,7 +78,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Two replicas, and a cluster in which one node fails.
 struct Failing {
     cluster: RedisCluster,
-    replicas: Vec<Limiter>,
+    replicas: Vec<Replica>,
 }
 
 impl Failing {
@@ -132,7 +132,7 @@ impl Failing {
     /// All clients share a limit again.
     async fn recovers(&self) {
         for replica in &self.replicas {
-            wait_for_state(replica.connection(), ConnectionState::Connected).await;
+            wait_for_state(&replica.connection, ConnectionState::Connected).await;
         }
         for client in 100..112 {
             assert_eq!(self.admitted(client).await, LIMIT as usize, "client {client}");

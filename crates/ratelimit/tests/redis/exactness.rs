@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter};
+use chart_index_ratelimit::{ClientAddress, Decision, Group};
 use chart_index_redis::testing::RedisServer;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use crate::support::history::{History, admissions};
-use crate::support::{address, config, key, replica};
+use crate::support::{Replica, address, config, key, replica};
 
 const RECORDED: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "no"];
 
@@ -20,14 +20,14 @@ async fn replicas(
     limit: u32,
     window: Duration,
     prefix: &str,
-) -> Vec<Limiter> {
+) -> Vec<Replica> {
     let config = config(limit, window, prefix);
     join_all((0..count).map(|_| replica(&config, server.patient_config()))).await
 }
 
 /// A client that sends bursts to any replica, with pauses of which many end close to the edge of the window.
 async fn adversary(
-    replicas: &[Limiter],
+    replicas: &[Replica],
     client: ClientAddress,
     history: &History,
     mut random: Rng,
@@ -48,7 +48,7 @@ async fn adversary(
 
 /// A client that waits for `Retry-After`: it is never refused twice in a row.
 async fn polite(
-    replicas: &[Limiter],
+    replicas: &[Replica],
     client: ClientAddress,
     history: &History,
     mut random: Rng,

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use crate::support::history::{History, admissions, info_number};
-use crate::support::{config, replica, subnet, tagged_key};
+use crate::support::{Replica, config, replica, subnet, tagged_key};
 
 const LIMIT: u32 = 2;
 const NETWORK_LIMIT: usize = 32;
@@ -25,7 +25,7 @@ async fn fill(limiter: &Limiter, network: u16) {
     }
 }
 
-async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, until: Instant) {
+async fn adversary(replicas: &[Replica], history: &History, mut random: Rng, until: Instant) {
     while Instant::now() < until {
         let burst = (0..random.usize(1..25)).map(|_| {
             let address = subnet(random.u16(0..2), random.u16(0..24));

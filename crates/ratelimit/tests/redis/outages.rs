@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
+use chart_index_redis::ConnectionState;
 use chart_index_redis::testing::{RedisServer, wait_for_state};
-use chart_index_redis::{ConnectionState, RedisConnection};
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
-use crate::support::{MAX_WAIT, address, config, replica};
+use crate::support::{MAX_WAIT, Replica, address, config, replica};
 
 const LIMIT: u32 = 10;
 
@@ -31,8 +31,8 @@ async fn send(limiter: &Limiter, client: u32, times: usize) -> (usize, Duration)
 }
 
 /// Waits until Redis decides again.
-async fn recovers(limiter: &Limiter) {
-    wait_for_state(limiter.connection(), ConnectionState::Connected).await;
+async fn recovers(limiter: &Replica) {
+    wait_for_state(&limiter.connection, ConnectionState::Connected).await;
     let before = limiter.counts();
     // On a busy machine some replies may still be too late.
     let recovered = async {
@@ -62,7 +62,7 @@ async fn dead_redis_does_not_slow_requests_and_recovers() {
     // The local window of this replica decides, which has counted no request so far.
     assert_eq!(admitted, LIMIT as usize, "neither more than the limit nor a refusal below it");
     assert!(longest < MAX_WAIT, "the slowest took {longest:?}");
-    wait_for_state(limiter.connection(), ConnectionState::Unavailable).await;
+    wait_for_state(&limiter.connection, ConnectionState::Unavailable).await;
     limits_locally_without_waiting(&limiter, 2).await;
     server.restart();
     recovers(&limiter).await;
@@ -84,7 +84,7 @@ async fn frozen_redis_costs_one_timeout_and_recovers() {
     // The local window of this replica decides, which has counted no request so far.
     assert_eq!(admitted, LIMIT as usize, "neither more than the limit nor a refusal below it");
     assert!(longest < MAX_WAIT, "the slowest took {longest:?}");
-    assert_eq!(limiter.connection().state(), ConnectionState::Unavailable);
+    assert_eq!(limiter.connection.state(), ConnectionState::Unavailable);
     limits_locally_without_waiting(&limiter, 2).await;
     server.thaw();
     recovers(&limiter).await;
@@ -103,7 +103,7 @@ async fn slow_redis_is_unavailable_until_it_is_fast_again() {
             pause.exec_async(&mut connection).await.unwrap();
         }
     });
-    while limiter.connection().state() == ConnectionState::Connected {
+    while limiter.connection.state() == ConnectionState::Connected {
         assert!(send(&limiter, 1, 1).await.1 < MAX_WAIT);
     }
     limits_locally_without_waiting(&limiter, 2).await;
@@ -116,7 +116,7 @@ async fn slow_redis_is_unavailable_until_it_is_fast_again() {
 async fn redis_missing_at_the_start_does_not_slow_requests() {
     let mut server = RedisServer::start(&[]);
     server.kill();
-    let limiter = Limiter::new(minute(), RedisConnection::connect("main", server.config()).unwrap());
+    let limiter = Replica::starting(&minute(), server.config());
     let (admitted, longest) = send(&limiter, 1, 50).await;
     assert_eq!(admitted, LIMIT as usize);
     assert!(longest < MAX_WAIT, "{longest:?}");
@@ -127,9 +127,8 @@ async fn redis_missing_at_the_start_does_not_slow_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_request_waits_for_the_connection() {
     let server = RedisServer::start(&[]);
-    let connection = RedisConnection::connect("main", server.patient_config()).unwrap();
-    assert_eq!(connection.state(), ConnectionState::Connecting);
-    let limiter = Limiter::new(minute(), connection);
+    let limiter = Replica::starting(&minute(), server.patient_config());
+    assert_eq!(limiter.connection.state(), ConnectionState::Connecting);
     assert_eq!(send(&limiter, 1, 1).await.0, 1);
     assert_eq!((limiter.counts().by_redis, limiter.counts().by_local_window), (1, 0));
 }
@@ -168,7 +167,7 @@ async fn full_redis_falls_back_to_the_local_window() {
     assert_eq!(send(&limiter, 1, 20).await.0, 0, "earlier admissions still count");
     assert_eq!(send(&limiter, 2, 50).await.0, LIMIT as usize);
     assert!(limiter.counts().by_local_window > 0);
-    assert_eq!(limiter.connection().state(), ConnectionState::Connected, "redis is full, not unavailable");
+    assert_eq!(limiter.connection.state(), ConnectionState::Connected, "redis is full, not unavailable");
     cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec_async(&mut connection).await.unwrap();
     recovers(&limiter).await;
 }

@@ -9,13 +9,13 @@ use redis::{Cmd, pipe};
 use tokio::time::sleep;
 
 use crate::support::history::now_us;
-use crate::support::{address, config, replica};
+use crate::support::{Replica, address, config, replica};
 
 const WINDOW: Duration = Duration::from_millis(400);
 const KEY: &str = "rl3:l:{qk}00000001";
 
 /// A server, a replica with a limit of 5, and a connection to write values with.
-async fn prepared() -> (RedisServer, Limiter, MultiplexedConnection) {
+async fn prepared() -> (RedisServer, Replica, MultiplexedConnection) {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(5, WINDOW, "rl3:"), server.patient_config()).await;
     let connection = server.connection().await;
@@ -116,7 +116,7 @@ async fn refusal_changes_nothing() {
     let (_server, limiter, mut connection) = prepared().await;
     assert_eq!(admitted_in_a_row(&limiter).await, 5);
     let before = state(&mut connection).await;
-    let other = Limiter::new(config(5, WINDOW, "rl3:"), limiter.connection().clone());
+    let other = Limiter::new(config(5, WINDOW, "rl3:"), limiter.connection.clone());
     assert_eq!(admitted_in_a_row(&other).await, 0);
     assert_eq!(state(&mut connection).await, before);
 }

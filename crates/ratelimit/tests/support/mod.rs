@@ -4,6 +4,7 @@ pub(crate) mod history;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
+use std::ops::Deref;
 use std::time::Duration;
 
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig, Limits};
@@ -49,9 +50,31 @@ pub(crate) fn config(limit: u32, window: Duration, key_prefix: &str) -> LimiterC
     }
 }
 
-/// A replica: a limiter with an open connection of its own.
-pub(crate) async fn replica(config: &LimiterConfig, redis: RedisConfig) -> Limiter {
-    let connection = RedisConnection::connect("main", redis).unwrap();
-    wait_for_state(&connection, ConnectionState::Connected).await;
-    Limiter::new(config.clone(), connection)
+/// A limiter and its connection.
+pub(crate) struct Replica {
+    limiter: Limiter,
+    pub(crate) connection: RedisConnection,
+}
+
+impl Replica {
+    /// Starts to connect.
+    pub(crate) fn starting(config: &LimiterConfig, redis: RedisConfig) -> Self {
+        let connection = RedisConnection::connect("main", redis).unwrap();
+        Self { limiter: Limiter::new(config.clone(), connection.clone()), connection }
+    }
+}
+
+impl Deref for Replica {
+    type Target = Limiter;
+
+    fn deref(&self) -> &Limiter {
+        &self.limiter
+    }
+}
+
+/// A replica whose connection is open.
+pub(crate) async fn replica(config: &LimiterConfig, redis: RedisConfig) -> Replica {
+    let replica = Replica::starting(config, redis);
+    wait_for_state(&replica.connection, ConnectionState::Connected).await;
+    replica
 }

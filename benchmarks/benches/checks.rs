@@ -93,7 +93,7 @@ impl<'a> Checks<'a> {
     /// A limiter whose window is longer than the benchmark, and that remembers a single refusal, so that Redis
     /// decides.
     async fn new(server: &'a RedisServer, address: fn(u64) -> ClientAddress) -> Self {
-        let connection = RedisConnection::connect("main", server.patient_config()).unwrap();
+        let connection = RedisConnection::connect("main", &server.patient_config()).unwrap();
         wait_for_state(&connection, ConnectionState::Connected).await;
         let window = Duration::from_hours(24);
         let config = LimiterConfig { window, cached_refusals: 1, ..LimiterConfig::default() };

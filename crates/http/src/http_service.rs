@@ -122,8 +122,7 @@ impl HttpService {
         Self { listener, peer, timer: ConnectionTimer::default() }
     }
 
-    /// The same service with this limiter, which differs by its connection only (see
-    /// [`Limiter::with_connection`]).
+    /// The same service with this limiter, which differs by its queue only (see [`Limiter::with_own_queue`]).
     #[must_use]
     pub fn with_limiter(&self, limiter: &Limiter) -> Self {
         let mut this = self.clone();

@@ -54,9 +54,9 @@ impl CheckQueue {
         Self { connection, script, errors, waiting: Mutex::new(Vec::new()) }
     }
 
-    /// The same script and errors over another connection.
-    pub(crate) fn with_connection(&self, connection: RedisConnection) -> Self {
-        Self::new(connection, Arc::clone(&self.script), Arc::clone(&self.errors))
+    /// Another queue for the same connection.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(self.connection.clone(), Arc::clone(&self.script), Arc::clone(&self.errors))
     }
 
     /// The decision of Redis; `None` if no Redis is configured, or it is unavailable, too slow, or replies with

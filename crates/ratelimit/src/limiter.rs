@@ -74,11 +74,10 @@ impl Limiter {
         Self { shared, queue: Arc::new(CheckQueue::new(connection, script, errors)) }
     }
 
-    /// The same limiter over another connection.
+    /// The same limiter for another thread, which sends its checks apart from those of others.
     #[must_use]
-    pub fn with_connection(&self, connection: RedisConnection) -> Self {
-        let queue = self.queue.with_connection(connection);
-        Self { shared: Arc::clone(&self.shared), queue: Arc::new(queue) }
+    pub fn with_own_queue(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), queue: Arc::new(self.queue.empty()) }
     }
 
     /// Decides on a request, and counts it if it is admitted.

@@ -55,7 +55,7 @@ async fn check(limiter: &Limiter, group: Group, number: usize) -> Vec<Decision> 
 async fn decisions_are_counted_by_group_and_decider() {
     let telemetry = RecordedTelemetry::start();
     let server = RedisServer::start(&[]);
-    let connection = RedisConnection::connect("main", server.patient_config()).unwrap();
+    let connection = RedisConnection::connect("main", &server.patient_config()).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;
     let limiter = limiter(connection);
     check(&limiter, Group::Lookup, 5).await;

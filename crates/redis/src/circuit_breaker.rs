@@ -1,4 +1,4 @@
-//! The circuit breaker in front of a connection.
+//! The circuit breaker in front of a connection: the crate has none.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 use tracing::Span;
 
-use crate::cluster::Cluster;
-use crate::metrics::{CommandOperations, name_of, observe_connections};
-use crate::server::Server;
+use crate::metrics::{CommandOperations, name_of, observe_connection};
 use crate::servers::Servers;
 use crate::{CommandError, ConnectionState, RedisConfig, RedisEndpoint};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
 ///
-/// It holds one multiplexed connection with `TCP_NODELAY`, to a single server or to each primary of a cluster,
-/// behind a circuit breaker. A background task connects, reconnects and probes; requests never do. A command
-/// meets one of three [states](ConnectionState):
+/// On each of its runtimes it holds one multiplexed connection with `TCP_NODELAY`, to a single server or to
+/// each primary of a cluster, behind a circuit breaker. A command uses the one of the current runtime, so that
+/// its reply wakes no other thread. A background task connects, reconnects and probes; requests never do. A
+/// command meets one of three [states](ConnectionState):
 ///
 /// - *Connected*: the command is sent at once. Its caller waits for the reply, at most until the deadline.
 /// - *Connecting*: after the start or the loss of a connection, a command waits for the first attempt to
@@ -34,15 +33,21 @@ use crate::{CommandError, ConnectionState, RedisConfig, RedisEndpoint};
 ///
 /// Clones share the connection. It is closed when the last clone is dropped.
 #[derive(Clone)]
-pub struct RedisConnection {
-    servers: Arc<Servers>,
-    request_timeout: Duration,
+pub struct RedisConnection(
     /// `None` if no Redis is configured: then nothing is measured.
-    operations: Option<CommandOperations>,
+    Option<Arc<Shared>>,
+);
+
+struct Shared {
+    /// Those of each runtime.
+    servers: Vec<(runtime::Id, Servers)>,
+    request_timeout: Duration,
+    operations: CommandOperations,
 }
 
 impl RedisConnection {
-    /// Starts to connect in the background, and returns at once. The name is that of the connection in metrics.
+    /// Starts to connect in the background, on the current runtime, and returns at once. The name is that of
+    /// the connection in metrics.
     ///
     /// # Errors
     ///
@@ -50,110 +55,110 @@ impl RedisConnection {
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime, if there is an endpoint.
-    pub fn connect(name: &'static str, config: RedisConfig) -> Result<Self, RedisError> {
-        let connection = Self::start(config)?;
-        observe_connections(name, connection.configured());
-        Ok(connection)
+    /// Outside of a Tokio runtime.
+    pub fn connect(name: &'static str, config: &RedisConfig) -> Result<Self, RedisError> {
+        Self::connect_on(name, config, &[Handle::current()])
     }
 
-    /// Like [`connect`](Self::connect), one connection on each of these runtimes. In metrics they are one
-    /// connection, which is up if all of them are.
+    /// Like [`connect`](Self::connect), on each of these runtimes. Any other one uses the connection of the
+    /// first.
     ///
     /// # Errors
     ///
     /// As for [`connect`](Self::connect).
-    pub fn connect_each(
+    pub fn connect_on(
         name: &'static str,
         config: &RedisConfig,
         runtimes: &[Handle],
-    ) -> Result<Vec<Self>, RedisError> {
+    ) -> Result<Self, RedisError> {
+        if matches!(config.endpoint, RedisEndpoint::None) {
+            return Ok(Self::disabled());
+        }
+        config.install_tls_provider();
         let start = |runtime: &Handle| {
             let _guard = runtime.enter();
-            Self::start(config.clone())
+            Servers::start(config).map(|servers| (runtime.id(), servers))
         };
-        let connections = runtimes.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        observe_connections(name, connections.iter().filter_map(Self::configured));
-        Ok(connections)
-    }
-
-    /// What metrics report of it: nothing if no Redis is configured.
-    fn configured(&self) -> Option<&Arc<Servers>> {
-        self.operations.as_ref().map(|_| &self.servers)
-    }
-
-    fn start(config: RedisConfig) -> Result<Self, RedisError> {
-        config.install_tls_provider();
-        let request_timeout = config.request_timeout;
-        let servers = match config.endpoint.clone() {
-            RedisEndpoint::None => return Ok(Self::disabled()),
-            RedisEndpoint::Single(url) => {
-                Servers::Single(Server::start(config.target(&url)?, request_timeout))
-            }
-            RedisEndpoint::Cluster(seeds) => Servers::Cluster(Cluster::start(config, seeds)),
-        };
-        Ok(Self { servers: Arc::new(servers), request_timeout, operations: Some(CommandOperations::new()) })
+        let servers = runtimes.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let operations = CommandOperations::new();
+        let shared = Arc::new(Shared { servers, request_timeout: config.request_timeout, operations });
+        let observed = Arc::downgrade(&shared);
+        observe_connection(name, move || observed.upgrade().map(|shared| shared.is_connected()));
+        Ok(Self(Some(shared)))
     }
 
     /// A connection to no Redis: every command fails with [`CommandError::Unavailable`].
     #[must_use]
-    pub fn disabled() -> Self {
-        Self { servers: Arc::new(Servers::None), request_timeout: Duration::ZERO, operations: None }
+    pub const fn disabled() -> Self {
+        Self(None)
+    }
+
+    /// The servers for the current runtime; `None` if no Redis is configured.
+    fn servers(&self) -> Option<(&Shared, &Servers)> {
+        let shared = self.0.as_deref()?;
+        let current = Handle::try_current().ok().map(|runtime| runtime.id());
+        let own = shared.servers.iter().find(|(runtime, _)| Some(*runtime) == current);
+        own.or_else(|| shared.servers.first()).map(|(_, servers)| (shared, servers))
     }
 
     /// Whether there is an endpoint. Without one every command fails with [`CommandError::Unavailable`].
     #[must_use]
     pub const fn is_configured(&self) -> bool {
-        self.operations.is_some()
+        self.0.is_some()
     }
 
     /// Whether it is a connection to a Redis Cluster, where the keys of a command must be in one slot.
     #[must_use]
     pub fn is_cluster(&self) -> bool {
-        matches!(*self.servers, Servers::Cluster(_))
+        self.servers().is_some_and(|(_, servers)| servers.is_cluster())
     }
 
     /// What a command that is sent now would meet.
     #[must_use]
     pub fn state(&self) -> ConnectionState {
-        self.servers.state()
+        self.servers().map_or(ConnectionState::Unavailable, |(_, servers)| servers.state())
     }
 
     /// The deadline for the commands of a request that starts now.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        Instant::now() + self.request_timeout
+        Instant::now() + self.0.as_ref().map_or(Duration::ZERO, |shared| shared.request_timeout)
     }
 
     /// Sends a command and waits for its reply.
     pub async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, CommandError> {
-        let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
-        let reply = pin!(self.servers.run(command, deadline));
-        operations.of(name_of(command)).observe(reply, CommandError::error_type).await
+        let (shared, servers) = self.servers().ok_or(CommandError::Unavailable)?;
+        let reply = pin!(servers.run(command, deadline));
+        shared.operations.of(name_of(command)).observe(reply, CommandError::error_type).await
     }
 
-    /// Sends commands and waits for their replies, one for each: in one pipeline to a server, or in one to each
-    /// primary of a cluster.
+    /// Sends commands and waits for their replies, one for each: in one pipeline to each primary.
     pub async fn run_all(&self, commands: &[Cmd], deadline: Instant) -> Vec<Result<Value, CommandError>> {
-        let replies = self.servers.run_all(commands, deadline);
-        match &self.operations {
-            Some(operations) => operations.observe_all(commands, replies).await,
-            None => replies.await,
-        }
+        let Some((shared, servers)) = self.servers() else {
+            return CommandError::Unavailable.of_all(commands);
+        };
+        shared.operations.observe_all(commands, servers.run_all(commands, deadline)).await
     }
 
     /// Sends a command without a key to the server, or to each primary of a cluster. None if no Redis is
     /// configured.
     pub async fn run_on_each(&self, command: &Cmd, deadline: Instant) -> Vec<Result<Value, CommandError>> {
-        self.servers.run_on_each(command, deadline).await
+        let Some((_, servers)) = self.servers() else { return Vec::new() };
+        servers.run_on_each(command, deadline).await
     }
 
     /// The span of a command that another task sends, with the commands of other requests. A child of the
     /// current span; disabled if there is none.
     #[must_use]
     pub fn span(&self, command: &'static str) -> Span {
-        let operations = self.operations.as_ref();
-        operations.map_or_else(Span::none, |operations| operations.of(command.as_bytes()).span())
+        self.0.as_ref().map_or_else(Span::none, |shared| shared.operations.of(command.as_bytes()).span())
+    }
+}
+
+impl Shared {
+    /// Whether the connections of all runtimes are up.
+    fn is_connected(&self) -> bool {
+        self.servers.iter().all(|(_, servers)| servers.state() == ConnectionState::Connected)
     }
 }
 

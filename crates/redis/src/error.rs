@@ -1,7 +1,7 @@
 //! Errors of commands, and which of them mean that the connection is of no further use.
 
 use chart_index_instrumentation::ErrorType;
-use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
 /// Why a command has no result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -34,6 +34,11 @@ impl CommandError {
             Self::TimedOut => ErrorType::Timeout,
             Self::ErrorReply(_) => ErrorType::Error,
         }
+    }
+
+    /// The replies to commands that all failed for this reason.
+    pub(crate) fn of_all(&self, commands: &[Cmd]) -> Replies {
+        commands.iter().map(|_| Err(self.clone())).collect()
     }
 
     /// Whether Redis does not know the script of an `EVALSHA`, e.g. after a restart.

@@ -9,7 +9,6 @@
 
 mod arguments;
 mod circuit_breaker;
-mod cluster;
 mod config;
 mod connection;
 mod connection_state;

@@ -1,15 +1,14 @@
 //! The metrics of the connections, and the spans of their operations (docs/operations/metrics.md).
 
 use std::convert::identity;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::OnceLock;
 
 use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation, meter};
 use opentelemetry::KeyValue;
 use redis::{Arg, Cmd};
 
+use crate::CommandError;
 use crate::error::Replies;
-use crate::servers::Servers;
-use crate::{CommandError, ConnectionState};
 
 /// The commands whose labels are bound.
 const COMMANDS: [&str; 6] = ["GET", "EVALSHA", "EVAL", "MGET", "SET", PIPELINE];
@@ -17,21 +16,17 @@ const COMMANDS: [&str; 6] = ["GET", "EVALSHA", "EVAL", "MGET", "SET", PIPELINE];
 const PIPELINE: &str = "PIPELINE";
 
 /// Observes operations: each by the name of its command, or as `PIPELINE` if it is several.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct CommandOperations {
     client: DatabaseClient,
-    commands: Arc<[(&'static str, Operation)]>,
-    other: Arc<OnceLock<Operation>>,
+    commands: [(&'static str, Operation); 6],
+    other: OnceLock<Operation>,
 }
 
 impl CommandOperations {
     pub(crate) fn new() -> Self {
         let client = DatabaseClient::new("redis");
-        Self {
-            commands: COMMANDS.iter().map(|&name| (name, client.operation(name))).collect(),
-            other: Arc::default(),
-            client,
-        }
+        Self { commands: COMMANDS.map(|name| (name, client.operation(name))), other: OnceLock::new(), client }
     }
 
     /// The operation of the command with this name; `_OTHER` for a name whose labels were not bound.
@@ -74,25 +69,19 @@ pub(crate) fn name_of(command: &Cmd) -> &[u8] {
     }
 }
 
-/// Reports whether all of these connections are up, for as long as they exist. Reports nothing if no Redis is
-/// configured.
-pub(crate) fn observe_connections<'a>(
+/// Reports whether a connection is up, until this returns `None`.
+pub(crate) fn observe_connection(
     name: &'static str,
-    connections: impl IntoIterator<Item = &'a Arc<Servers>>,
+    is_connected: impl Fn() -> Option<bool> + Send + Sync + 'static,
 ) {
-    let connections: Vec<Weak<Servers>> = connections.into_iter().map(Arc::downgrade).collect();
-    if connections.is_empty() {
-        return;
-    }
     let label = [KeyValue::new("chart_index.redis.connection", name)];
     meter()
         .u64_observable_gauge("chart_index.redis.connected")
         .with_description("Whether the connection to Redis is up")
         .with_callback(move |observer| {
-            let open: Option<Vec<_>> = connections.iter().map(Weak::upgrade).collect();
-            let Some(open) = open else { return };
-            let is_connected = open.iter().all(|servers| servers.state() == ConnectionState::Connected);
-            observer.observe(is_connected.into(), &label);
+            if let Some(is_connected) = is_connected() {
+                observer.observe(is_connected.into(), &label);
+            }
         })
         .build();
 }

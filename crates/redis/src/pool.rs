@@ -1,5 +1,7 @@
 //! Connections for commands that should not share one with requests.
 
+use std::sync::Arc;
+
 use deadpool_redis::{Manager, Pool, PoolError, Runtime, Timeouts};
 use redis::aio::ConnectionLike;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
@@ -20,7 +22,7 @@ pub struct RedisPool(Kind);
 #[derive(Clone)]
 enum Kind {
     None,
-    Server(Pool, CommandOperations),
+    Server(Pool, Arc<CommandOperations>),
     Cluster(RedisConnection),
 }
 
@@ -37,7 +39,7 @@ impl RedisPool {
         let url = match &config.endpoint {
             RedisEndpoint::None => return Ok(Self::disabled()),
             RedisEndpoint::Cluster(_) => {
-                return RedisConnection::connect("batches", config.clone()).map(Kind::Cluster).map(Self);
+                return RedisConnection::connect("batches", config).map(Kind::Cluster).map(Self);
             }
             RedisEndpoint::Single(url) => url,
         };
@@ -52,7 +54,7 @@ impl RedisPool {
         let manager = Manager::new_with_config(url.with_tcp_settings(), settings)?;
         let pool = Pool::builder(manager).max_size(MAX_CONNECTIONS).timeouts(timeouts);
         let pool = pool.runtime(Runtime::Tokio1).build().map_err(std::io::Error::other)?;
-        Ok(Self(Kind::Server(pool, CommandOperations::new())))
+        Ok(Self(Kind::Server(pool, Arc::new(CommandOperations::new()))))
     }
 
     /// A pool of connections to no Redis: every command fails with [`CommandError::Unavailable`].
@@ -65,14 +67,14 @@ impl RedisPool {
     /// primary of a cluster.
     pub async fn run_all(&self, commands: &[Cmd], deadline: Instant) -> Replies {
         match &self.0 {
-            Kind::None => commands.iter().map(|_| Err(CommandError::Unavailable)).collect(),
+            Kind::None => CommandError::Unavailable.of_all(commands),
             Kind::Cluster(connection) => connection.run_all(commands, deadline).await,
             Kind::Server(pool, operations) => {
                 // Boxed: the futures of callers are small where they do not use the pool.
                 let replies = Box::pin(timeout_at(deadline, run_all(pool, commands)));
                 let replies = async {
                     let replies = replies.await.unwrap_or(Err(CommandError::TimedOut));
-                    replies.unwrap_or_else(|error| commands.iter().map(|_| Err(error.clone())).collect())
+                    replies.unwrap_or_else(|error| error.of_all(commands))
                 };
                 operations.observe_all(commands, replies).await
             }

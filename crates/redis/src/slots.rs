@@ -1,8 +1,10 @@
-//! The slots of a Redis Cluster, and which primary serves them.
+//! The slots of a Redis Cluster, and which primary serves them: the crate tells neither.
 
 use std::ops::RangeInclusive;
 
 use redis::{Arg, Cmd, Value};
+
+pub(crate) const ALL_SLOTS: RangeInclusive<u16> = 0..=16_383;
 
 /// Slots that a primary serves.
 #[derive(Debug, PartialEq)]
@@ -36,7 +38,7 @@ pub(crate) fn slot_of(command: &Cmd) -> u16 {
         _ => &[],
     };
     let key = argument(if matches!(argument(0), b"EVAL" | b"EVALSHA") { 3 } else { 1 });
-    crc16::State::<crc16::XMODEM>::calculate(hash_tag(key).unwrap_or(key)) % 16_384
+    crc16::State::<crc16::XMODEM>::calculate(hash_tag(key).unwrap_or(key)) & ALL_SLOTS.end()
 }
 
 /// What is between the first brace and the next closing one, unless that is nothing.

@@ -1,4 +1,5 @@
-//! The background task that connects, probes and reconnects.
+//! Connects, probes and reconnects, instead of the connection manager of the crate, which keeps a connection
+//! that hangs or leads to a replica, and connects once for each command that fails (decision 0067).
 
 use std::error::Error;
 use std::iter;

@@ -22,7 +22,7 @@ fn command(name: &str, arguments: &[&str]) -> Cmd {
 }
 
 async fn connect(config: RedisConfig) -> RedisConnection {
-    let connection = RedisConnection::connect("main", config).unwrap();
+    let connection = RedisConnection::connect("main", &config).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;
     connection
 }

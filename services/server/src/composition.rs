@@ -125,8 +125,7 @@ impl App {
         let serves_exports = arguments.services.contains(&Service::Bulk);
         let exports = arguments.exports.exports_dir.clone().filter(|_| serves_exports);
         start_checks::spawn(exports, store.objects().cloned());
-        let redis = RedisConfig::new(arguments.redis.endpoint());
-        let (rate_limiter, cache) = connect_redis(arguments, &redis, changes)?;
+        let (rate_limiter, cache) = connect_redis(arguments, threads, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
         let end_of_waits = CancellationToken::new();
         let max_long_polls = NonZeroUsize::try_from(arguments.changes.max_long_polls)?;
@@ -136,7 +135,7 @@ impl App {
         let limiter = rate_limiter.limiter().clone();
         let public =
             HttpService::public(routes, rate_limiter, &arguments.request_limits, telemetry.sampler());
-        let workers = workers(threads, &public, &limiter, &redis)?;
+        let workers = workers(threads, &public, &limiter);
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private = HttpService::private(monitored);
         Ok(Self { store, monitoring, _watch: watch, readiness, end_of_waits, workers, private })
@@ -208,12 +207,15 @@ const INVALID_REDIS: &str = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
 /// The Redis settings are invalid.
 fn connect_redis(
     arguments: &ServeArguments,
-    redis: &RedisConfig,
+    threads: &WorkerThreads,
     changes: Arc<RecentChanges>,
 ) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
-    let connect = |name| RedisConnection::connect(name, redis.clone()).context(INVALID_REDIS);
-    let pool = RedisPool::new(redis).context(INVALID_REDIS)?;
-    let connections = CacheConnections { main: connect("main")?, rox: connect("rox")?, pool };
+    let redis = RedisConfig::new(arguments.redis.endpoint());
+    let connections = CacheConnections {
+        main: RedisConnection::connect_on("main", &redis, threads.runtimes()).context(INVALID_REDIS)?,
+        rox: RedisConnection::connect("rox", &redis).context(INVALID_REDIS)?,
+        pool: RedisPool::new(&redis).context(INVALID_REDIS)?,
+    };
     let cache = Cache::new(cache_config(arguments, changes), connections.clone());
 
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
@@ -325,24 +327,13 @@ fn routes(
     routes
 }
 
-/// The service on each thread, with a connection to Redis of its own for rate limits.
-///
-/// # Errors
-///
-/// The Redis settings are invalid.
-fn workers(
-    threads: &WorkerThreads,
-    service: &HttpService,
-    limiter: &Limiter,
-    redis: &RedisConfig,
-) -> anyhow::Result<Vec<Worker>> {
-    let runtimes = threads.runtimes();
-    let connections = RedisConnection::connect_each("limits", redis, runtimes).context(INVALID_REDIS)?;
-    let workers = runtimes.iter().zip(connections).map(|(runtime, connection)| {
-        let service = service.with_limiter(&limiter.with_connection(connection));
+/// The service on each thread, which sends its own rate limit checks.
+fn workers(threads: &WorkerThreads, service: &HttpService, limiter: &Limiter) -> Vec<Worker> {
+    let workers = threads.runtimes().iter().map(|runtime| {
+        let service = service.with_limiter(&limiter.with_own_queue());
         Worker { runtime: runtime.clone(), service }
     });
-    Ok(workers.collect())
+    workers.collect()
 }
 
 /// Logs the address of a listener. Programs that start the server read this line: its message and its fields

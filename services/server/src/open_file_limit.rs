@@ -21,9 +21,9 @@ pub(crate) struct OtherFiles {
 /// Files of the runtime of a thread.
 const RUNTIME_FILES: usize = 4;
 
-/// Maximum number of connections to a Redis node besides those of the threads: `main`, `rox`, and 4 for batches
-/// and writes, which are one in a cluster.
-const REDIS_CONNECTIONS: usize = 6;
+/// Maximum number of connections to a Redis node besides those of the threads: `rox`, and 4 for batches and
+/// writes, which are one in a cluster.
+const REDIS_CONNECTIONS: usize = 5;
 
 /// The standard streams, listeners, polls of the catalogue, exports, and a margin for reconnects.
 const MARGIN: u64 = 64;

@@ -95,7 +95,7 @@ impl Replica {
 
     /// A replica that does not wait for its connections, and has not polled.
     pub(crate) fn starting(redis: &RedisConfig, config: CacheConfig) -> Self {
-        let connect = |name| RedisConnection::connect(name, redis.clone()).unwrap();
+        let connect = |name| RedisConnection::connect(name, redis).unwrap();
         let pool = RedisPool::new(redis).unwrap();
         let connections = CacheConnections { main: connect("main"), rox: connect("rox"), pool };
         let (clock, changes) = (config.clock.clone(), Arc::new(RecentChanges::new()));

@@ -116,7 +116,7 @@ async fn slow_redis_is_unavailable_until_it_is_fast_again() {
 async fn redis_missing_at_the_start_does_not_slow_requests() {
     let mut server = RedisServer::start(&[]);
     server.kill();
-    let limiter = Replica::starting(&minute(), server.config());
+    let limiter = Replica::starting(&minute(), &server.config());
     let (admitted, longest) = send(&limiter, 1, 50).await;
     assert_eq!(admitted, LIMIT as usize);
     assert!(longest < MAX_WAIT, "{longest:?}");
@@ -127,7 +127,7 @@ async fn redis_missing_at_the_start_does_not_slow_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_request_waits_for_the_connection() {
     let server = RedisServer::start(&[]);
-    let limiter = Replica::starting(&minute(), server.patient_config());
+    let limiter = Replica::starting(&minute(), &server.patient_config());
     assert_eq!(limiter.connection.state(), ConnectionState::Connecting);
     assert_eq!(send(&limiter, 1, 1).await.0, 1);
     assert_eq!((limiter.counts().by_redis, limiter.counts().by_local_window), (1, 0));

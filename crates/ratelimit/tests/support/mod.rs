@@ -58,7 +58,7 @@ pub(crate) struct Replica {
 
 impl Replica {
     /// Starts to connect.
-    pub(crate) fn starting(config: &LimiterConfig, redis: RedisConfig) -> Self {
+    pub(crate) fn starting(config: &LimiterConfig, redis: &RedisConfig) -> Self {
         let connection = RedisConnection::connect("main", redis).unwrap();
         Self { limiter: Limiter::new(config.clone(), connection.clone()), connection }
     }
@@ -74,7 +74,7 @@ impl Deref for Replica {
 
 /// A replica whose connection is open.
 pub(crate) async fn replica(config: &LimiterConfig, redis: RedisConfig) -> Replica {
-    let replica = Replica::starting(config, redis);
+    let replica = Replica::starting(config, &redis);
     wait_for_state(&replica.connection, ConnectionState::Connected).await;
     replica
 }

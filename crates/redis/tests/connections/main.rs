@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
+/// Which connection a command uses.
+mod runtimes;
 /// Passwords and TLS.
 mod security;
 /// Timeouts of commands and the circuit breaker.

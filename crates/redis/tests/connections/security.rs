@@ -13,7 +13,7 @@ fn config(url: &str) -> RedisConfig {
 
 /// Connects, and runs a command.
 async fn connects(config: RedisConfig) {
-    let connection = RedisConnection::connect("main", config).unwrap();
+    let connection = RedisConnection::connect("main", &config).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;
     let reply = connection.run(cmd("SET").arg("key").arg("value"), connection.deadline()).await;
     assert_eq!(reply.unwrap(), Value::Okay);
@@ -29,7 +29,7 @@ async fn password_in_url_is_used() {
 async fn wrong_password_makes_redis_unavailable() {
     let server = RedisServer::start(&["--requirepass", "hunter2"]);
     let config = config(&format!("redis://:hunter3@127.0.0.1:{}", server.port));
-    let connection = RedisConnection::connect("main", config).unwrap();
+    let connection = RedisConnection::connect("main", &config).unwrap();
     wait_for_state(&connection, ConnectionState::Unavailable).await;
     assert!(!format!("{connection:?}").contains("hunter3"));
     let reply = connection.run(&cmd("PING"), connection.deadline()).await;
@@ -60,6 +60,6 @@ async fn tls_checks_the_certificate() {
     let untrusted = config(&format!("rediss://localhost:{}", server.port));
     let root_certificate = Some(authority.pem().into_bytes());
     connects(RedisConfig { root_certificate, ..untrusted.clone() }).await;
-    let untrusted = RedisConnection::connect("main", untrusted).unwrap();
+    let untrusted = RedisConnection::connect("main", &untrusted).unwrap();
     wait_for_state(&untrusted, ConnectionState::Unavailable).await;
 }

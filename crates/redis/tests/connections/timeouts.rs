@@ -22,7 +22,7 @@ async fn timeouts_count_for_their_own_connection_only() {
     let endpoint = RedisEndpoint::Single(proxy.url().parse().unwrap());
     let request_timeout = Duration::from_millis(400);
     let config = RedisConfig { request_timeout, ..RedisConfig::new(endpoint) };
-    let connection = RedisConnection::connect("main", config).unwrap();
+    let connection = RedisConnection::connect("main", &config).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;
     proxy.silence_open_connections();
     let get = command("GET");

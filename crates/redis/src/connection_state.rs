@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::RedisError;
 use redis::aio::MultiplexedConnection;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
@@ -28,8 +28,6 @@ pub enum ConnectionState {
 pub(crate) struct SharedConnection {
     pub(crate) request_timeout: Duration,
     pub(crate) state: watch::Sender<CurrentConnection>,
-    /// Wakes the background task when the current connection is discarded.
-    pub(crate) discarded: Notify,
 }
 
 #[derive(Clone)]
@@ -111,9 +109,9 @@ impl SharedConnection {
         reply
     }
 
-    /// Discards a connection, unless that has happened already, and wakes the background task.
+    /// Discards a connection, unless that has happened already. The background task waits for that.
     fn discard(&self, connected: &Arc<Connected>, next: CurrentConnection) {
-        let discarded = self.state.send_if_modified(|state| {
+        self.state.send_if_modified(|state| {
             let is_current =
                 matches!(state, CurrentConnection::Connected(current) if Arc::ptr_eq(current, connected));
             if is_current {
@@ -121,8 +119,11 @@ impl SharedConnection {
             }
             is_current
         });
-        if discarded {
-            self.discarded.notify_one();
-        }
+    }
+
+    /// Waits until the open connection is discarded.
+    pub(crate) async fn discarded(&self) {
+        let is_discarded = |state: &CurrentConnection| !matches!(state, CurrentConnection::Connected(_));
+        let _ = self.state.subscribe().wait_for(is_discarded).await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -26,7 +26,6 @@ impl Server {
         let shared = Arc::new(SharedConnection {
             request_timeout,
             state: watch::Sender::new(CurrentConnection::Connecting),
-            discarded: Notify::new(),
         });
         let supervisor = tokio::spawn(supervisor::run(Arc::clone(&shared), target));
         Self { shared, _supervisor: AbortOnDropHandle::new(supervisor) }

@@ -135,7 +135,7 @@ async fn use_until_discarded(
     probes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = shared.discarded.notified() => return opened_at.elapsed(),
+            () = shared.discarded() => return opened_at.elapsed(),
             _ = probes.tick() => {
                 let reply = timeout(shared.request_timeout, target.probe(connected.connection.clone())).await;
                 let _ = shared.record(&connected, reply);

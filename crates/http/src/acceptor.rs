@@ -58,7 +58,7 @@ impl Acceptor {
         listener: TcpListener,
         config: &ServerConfig,
         trusted_proxies: &TrustedProxies,
-        meter: Option<Meter>,
+        meter: &Meter,
     ) -> Self {
         let connections = usize::try_from(config.max_connections.get()).unwrap_or(usize::MAX);
         let limits = ConnectionLimits {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::noop::NoopMeterProvider;
-use opentelemetry::metrics::{BoundCounter, Meter, MeterProvider};
+use opentelemetry::metrics::{BoundCounter, Meter};
 use strum::{IntoStaticStr, VariantArray};
 
 /// Why a connection ended.
@@ -39,9 +38,8 @@ pub(crate) struct OpenConnection {
 }
 
 impl ConnectionMetrics {
-    /// Creates the instruments; without a meter nothing is recorded.
-    pub(crate) fn new(meter: Option<Meter>, max_connections: u32) -> Arc<Self> {
-        let meter = meter.unwrap_or_else(|| NoopMeterProvider::new().meter("none"));
+    /// Creates the instruments.
+    pub(crate) fn new(meter: &Meter, max_connections: u32) -> Arc<Self> {
         let closed = meter
             .u64_counter("chart_index.http.connections.closed")
             .with_unit("{connection}")
@@ -50,7 +48,7 @@ impl ConnectionMetrics {
         let label = |reason: &CloseReason| KeyValue::new("chart_index.reason", reason.into_str());
         let closed = CloseReason::VARIANTS.iter().map(|reason| closed.bind(&[label(reason)])).collect();
         let metrics = Arc::new(Self { open: AtomicU64::new(0), closed });
-        metrics.observe(&meter, max_connections);
+        metrics.observe(meter, max_connections);
         metrics
     }
 

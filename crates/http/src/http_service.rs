@@ -8,7 +8,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH};
@@ -28,45 +27,31 @@ use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::{RequestTelemetry, Waited};
 use crate::routes::{MatchedRoute, RouteTable};
 use crate::{
-    AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
-    cache_policy, cdn, cors, host_header, html_headers, json_request,
+    AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Routes, cache_policy, cdn,
+    cors, html_headers, json_request,
 };
 
-/// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones
+/// Handles the requests of the public listener: its routes, and around them what all requests have in common. Clones
 /// share it.
 ///
 /// This is one service and not a stack of axum middleware (decision 0049). The futures are pinned where they
 /// are created, since a future that is passed on by value is copied as a whole.
 #[derive(Debug, Clone)]
 pub struct HttpService {
-    listener: Listener,
+    shared: Arc<SharedParts>,
+    /// Over the connection to Redis of one worker.
+    rate_limiter: HttpRateLimiter,
     peer: PeerAddress,
     timer: ConnectionTimer,
 }
 
-#[derive(Debug, Clone)]
-enum Listener {
-    Public {
-        shared: Arc<PublicListener>,
-        /// Over the connection to Redis of one worker.
-        rate_limiter: HttpRateLimiter,
-    },
-    Private(Arc<PrivateListener>),
-}
-
 #[derive(Debug)]
-struct PublicListener {
+struct SharedParts {
     routes: RouteTable,
     limits: RequestLimits,
     telemetry: RequestTelemetry,
     error_pages: Option<ErrorPages>,
     has_tags: bool,
-}
-
-#[derive(Debug)]
-struct PrivateListener {
-    router: Router,
-    telemetry: RequestTelemetry,
 }
 
 impl HttpService {
@@ -94,47 +79,25 @@ impl HttpService {
         sampler: Sampler,
         meter: &Meter,
     ) -> Self {
-        let telemetry = RequestTelemetry::public(&routes, &rate_limiter, sampler, meter);
+        let telemetry = RequestTelemetry::new(&routes, &rate_limiter, sampler, meter);
         let limits = RequestLimits::new(config, meter);
         let (error_pages, has_tags, routes) = routes.into_parts();
         let routes = RouteTable::new(routes);
-        let shared = PublicListener { routes, limits, telemetry, error_pages, has_tags };
-        Self::new(Listener::Public { shared: Arc::new(shared), rate_limiter })
-    }
-
-    /// The private listener with these routes. It needs no CORS, since browsers do not use it, and has no
-    /// limits, so that it responds while the public listener is overloaded. Its log lines do not name the
-    /// route.
-    #[must_use]
-    pub fn private(router: Router) -> Self {
-        let router = router
-            .fallback(async || ApiError::NotFound(Resource::Endpoint))
-            .method_not_allowed_fallback(async || ApiError::MethodNotAllowed(AllowedMethods::Read));
-        Self::new(Listener::Private(Arc::new(PrivateListener {
-            router,
-            telemetry: RequestTelemetry::private(),
-        })))
-    }
-
-    fn new(listener: Listener) -> Self {
+        let shared = Arc::new(SharedParts { routes, limits, telemetry, error_pages, has_tags });
         // Only a test that calls the service without a server has no peer address.
         let peer = PeerAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        Self { listener, peer, timer: ConnectionTimer::default() }
+        Self { shared, rate_limiter, peer, timer: ConnectionTimer::default() }
     }
 
     /// The same service with this limiter, which differs by its queue only (see [`Limiter::with_own_queue`]).
     #[must_use]
     pub fn with_limiter(&self, limiter: &Limiter) -> Self {
-        let mut this = self.clone();
-        if let Listener::Public { rate_limiter, .. } = &mut this.listener {
-            *rate_limiter = rate_limiter.with_limiter(limiter.clone());
-        }
-        this
+        Self { rate_limiter: self.rate_limiter.with_limiter(limiter.clone()), ..self.clone() }
     }
 
     /// The service for the requests of a connection from this peer.
     pub(crate) fn for_peer(&self, peer: PeerAddress) -> Self {
-        Self { listener: self.listener.clone(), peer, timer: ConnectionTimer::default() }
+        Self { peer, timer: ConnectionTimer::default(), ..self.clone() }
     }
 
     pub(crate) const fn timer(&self) -> &ConnectionTimer {
@@ -147,11 +110,8 @@ impl HttpService {
         B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
         let request = request.map(Body::new);
-        let (telemetry, route) = match &self.listener {
-            Listener::Public { shared, .. } => (&shared.telemetry, shared.routes.find(&request)),
-            // Its router finds the route.
-            Listener::Private(shared) => (&shared.telemetry, Err(ApiError::NotFound(Resource::Endpoint))),
-        };
+        let telemetry = &self.shared.telemetry;
+        let route = self.shared.routes.find(&request);
         let matched = route.as_ref().ok().copied();
         let observation = telemetry.start(&request, self.peer, matched);
         let span = observation.span().clone();
@@ -168,11 +128,10 @@ impl HttpService {
         route: Result<MatchedRoute, ApiError>,
         request_id: &str,
     ) -> Response {
-        let is_public = matches!(self.listener, Listener::Public { .. });
         let is_head = request.method() == Method::HEAD;
         let has_body = route.as_ref().is_ok_and(|route| route.has_body);
-        let error_page = self.error_pages().and_then(|pages| pages.for_request(&request));
-        let mut response = if is_public && cors::is_preflight(&request) {
+        let error_page = self.shared.error_pages.as_ref().and_then(|pages| pages.for_request(&request));
+        let mut response = if cors::is_preflight(&request) {
             cors::preflight(allowed_methods(&route))
         } else {
             let response = pin!(self.call(request, route));
@@ -182,55 +141,24 @@ impl HttpService {
             let response = response.unwrap_or_else(|panic| Err(panic_error(panic)));
             response.unwrap_or_else(|error| error_response(error, is_head, has_body))
         };
-        if is_public {
-            cors::allow_any_origin(&mut response);
-        }
+        cors::allow_any_origin(&mut response);
         if let Some(error_page) = error_page {
             error_page.replace_problem(&mut response, is_head, request_id);
         }
         html_headers::add(&mut response);
         cache_policy::write_headers(&mut response);
-        cdn::write_headers(
-            &mut response,
-            matches!(&self.listener, Listener::Public { shared, .. } if shared.has_tags),
-        );
+        cdn::write_headers(&mut response, self.shared.has_tags);
         response
-    }
-
-    fn error_pages(&self) -> Option<&ErrorPages> {
-        match &self.listener {
-            Listener::Public { shared, .. } => shared.error_pages.as_ref(),
-            Listener::Private(_) => None,
-        }
-    }
-
-    /// Calls the handler, on the public listener within the limits.
-    async fn call(
-        &self,
-        request: Request,
-        route: Result<MatchedRoute, ApiError>,
-    ) -> Result<Response, ApiError> {
-        match &self.listener {
-            Listener::Private(shared) => {
-                host_header::check(&request)?;
-                let Ok(response) = shared.router.clone().call(request).await;
-                Ok(response)
-            }
-            Listener::Public { shared, rate_limiter } => {
-                pin!(self.call_public(shared, rate_limiter, request, route)).await
-            }
-        }
     }
 
     /// Counts a request and calls its handler. A request that is rejected because too many are in flight does
     /// not count, unless it is rejected after its body or its wait.
-    async fn call_public(
+    async fn call(
         &self,
-        shared: &PublicListener,
-        rate_limiter: &HttpRateLimiter,
         mut request: Request,
         route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
+        let Self { shared, rate_limiter, .. } = self;
         let has_body = route.as_ref().is_ok_and(|route| route.has_body);
         let group = route.as_ref().map_or(Group::Other, |route| route.group);
         let body_permit = has_body.then(|| shared.limits.try_acquire_body()).transpose()?;

@@ -20,7 +20,7 @@ pub(crate) struct HandledRequest<'a> {
     pub(crate) duration: Duration,
 }
 
-/// Logs the requests of a listener: at debug level each of them, and server errors at most once in an interval
+/// Logs requests: at debug level each of them, and server errors at most once a second
 /// for each type, since during an outage all requests may fail.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
@@ -28,8 +28,8 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
-    pub(crate) fn new(interval: Duration) -> Self {
-        Self { throttles: std::array::from_fn(|_| LogThrottle::new(interval)) }
+    pub(crate) fn new() -> Self {
+        Self { throttles: std::array::from_fn(|_| LogThrottle::new(Duration::from_secs(1))) }
     }
 
     /// Logs a request. Call it inside the span of the request, if it has one.
@@ -51,8 +51,7 @@ impl RequestLog {
 
     fn log_error(&self, request: &HandledRequest<'_>, error: &ApiError) {
         let error_type = error.error_type();
-        // A server that is shutting down responds with 503 to health checks on purpose: no error to log.
-        let Some(causes) = error.causes().filter(|_| error_type != ErrorType::ShuttingDown) else { return };
+        let Some(causes) = error.causes() else { return };
         let Some(suppressed) = self.throttles[error_type as usize].try_log() else { return };
         let (request_id, method, route) = (request.id, request.method.into_str(), request.route);
         let (status, error_type) = (request.status.as_u16(), error_type.as_str());

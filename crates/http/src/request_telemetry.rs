@@ -23,34 +23,23 @@ use crate::{ApiError, HttpRateLimiter, Routes, request_id};
 #[derive(Debug)]
 pub(crate) struct RequestTelemetry {
     log: RequestLog,
-    public: Option<PublicTelemetry>,
-}
-
-/// What only the public listener has.
-#[derive(Debug)]
-struct PublicTelemetry {
     sampler: RequestSampler,
     metrics: RequestMetrics,
 }
 
 impl RequestTelemetry {
-    /// For the public listener with these routes.
-    pub(crate) fn public(
+    /// For these routes.
+    pub(crate) fn new(
         routes: &Routes,
         rate_limiter: &HttpRateLimiter,
         sampler: Sampler,
         meter: &Meter,
     ) -> Self {
-        let public = PublicTelemetry {
+        Self {
+            log: RequestLog::new(),
             sampler: RequestSampler::new(sampler, rate_limiter.clone()),
             metrics: RequestMetrics::new(meter, routes.all()),
-        };
-        Self { log: RequestLog::new(Duration::from_secs(1)), public: Some(public) }
-    }
-
-    /// For the private listener: health checks and scrapes have no span and are not counted.
-    pub(crate) fn private() -> Self {
-        Self { log: RequestLog::new(Duration::from_mins(1)), public: None }
+        }
     }
 
     /// Starts to observe a request.
@@ -61,13 +50,10 @@ impl RequestTelemetry {
         route: Option<MatchedRoute>,
     ) -> Observation {
         let started = Instant::now();
-        let is_trusted = || self.public.as_ref().is_some_and(|public| public.sampler.is_trusted_proxy(peer));
-        let id = request_id::accept_or_generate(request, is_trusted);
+        let id = request_id::accept_or_generate(request, || self.sampler.is_trusted_proxy(peer));
         let method = MethodLabel::new(request.method());
-        let span = self.public.as_ref().map_or_else(Span::none, |public| {
-            let template = route.map(|route| route.template);
-            public.sampler.span(request, peer, text_of(&id), method, template)
-        });
+        let template = route.map(|route| route.template);
+        let span = self.sampler.span(request, peer, text_of(&id), method, template);
         Observation { started, id, method, route, span }
     }
 
@@ -78,9 +64,7 @@ impl RequestTelemetry {
         let (duration, status) = (started.elapsed().saturating_sub(waited), response.status());
         let error = response.extensions_mut().remove::<Arc<ApiError>>();
         let error = error.as_deref();
-        if let Some(public) = &self.public {
-            public.metrics.record(method, route, status, error, duration);
-        }
+        self.metrics.record(method, route, status, error, duration);
         record_response(span, status, error.map(ApiError::error_type));
         let route = route.map(|route| route.template);
         let request_id = text_of(id);

@@ -50,8 +50,8 @@ pub struct Server {
     pub config: ServerConfig,
     /// The peers whose number of connections is not limited.
     pub trusted_proxies: TrustedProxies,
-    /// Where connections are counted, if anywhere.
-    pub meter: Option<Meter>,
+    /// Where connections are counted.
+    pub meter: Meter,
 }
 
 impl Server {
@@ -67,7 +67,7 @@ impl Server {
     ///    Connections that are still open after it are closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, workers, config, trusted_proxies, meter } = self;
-        let acceptor = Acceptor::new(listener, &config, &trusted_proxies, meter);
+        let acceptor = Acceptor::new(listener, &config, &trusted_proxies, &meter);
         let mut connections = Connections::new(workers, &config);
         connections.accept_until(&acceptor, shutdown).await;
         connections.shutdown.is_draining.store(true, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 //! - [`Telemetry`]: starts all of it before the program does anything else, and flushes it at the end.
 //! - [`LogConfig`], [`OtlpConfig`]: its settings.
 //! - [`Scrape`]: the metrics in the text format of Prometheus.
+//! - [`serve_private`]: the listener for them and for health checks.
 //! - [`print()`], [`exit`], [`is_interactive`]: what a program says on standard error beside its log.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 //!
@@ -17,6 +18,7 @@ mod log_format;
 mod metrics;
 mod otlp;
 mod print;
+mod private_listener;
 mod process_metrics;
 mod runtime_metrics;
 mod scrape;
@@ -28,6 +30,7 @@ pub use log::LogConfig;
 pub use log_format::LogFormat;
 pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
 pub use print::{exit, is_interactive, print};
+pub use private_listener::serve_private;
 pub use scrape::Scrape;
 pub use signals::shutdown_signal;
 pub use telemetry::{StartError, Telemetry};

@@ -18,22 +18,20 @@ use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
 use chart_index_objects::{ObjectStoreConfig, Objects};
 use chart_index_pages::PagesState;
-use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+use chart_index_ratelimit::{Limiter, LimiterConfig};
 use chart_index_redis::{RedisConfig, RedisConnection, RedisPool};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
-use chart_index_telemetry::Telemetry;
+use chart_index_telemetry::{Telemetry, serve_private};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
 use crate::open_file_limit::OtherFiles;
-use crate::{metrics, open_file_limit, start_checks};
+use crate::{open_file_limit, start_checks};
 
 /// Maximum time to close the private listener and the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -51,15 +49,21 @@ pub(crate) async fn run(
     threads: &WorkerThreads,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let (public_config, private_config) = server_configs(arguments, threads.runtimes().len());
+    let (public_config, close_timeout) = server_config(arguments, threads.runtimes().len());
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let app = App::build(arguments, telemetry, threads, public_config.max_connections).await?;
     log_address("public", &public)?;
     log_address("private", &private)?;
 
-    let proxies = &arguments.rate_limits.trusted_proxies;
-    let private_server = PrivateServer::spawn(private, app.private.clone(), private_config, proxies.clone());
+    let private_shutdown = CancellationToken::new();
+    let private = serve_private(
+        private,
+        telemetry.scrape(),
+        health::readyz(app.readiness.clone()),
+        private_shutdown.clone().cancelled_owned(),
+    );
+    let private = tokio::spawn(private);
     let draining = async {
         shutdown.await;
         tracing::info!("shutting down");
@@ -70,18 +74,19 @@ pub(crate) async fn run(
         listener: public,
         workers: app.workers.clone(),
         config: public_config,
-        trusted_proxies: proxies.clone(),
-        meter: Some(meter()),
+        trusted_proxies: arguments.rate_limits.trusted_proxies.clone(),
+        meter: meter(),
     };
     server.serve(draining).await;
 
     let closed = async {
-        private_server.stop().await?;
+        private_shutdown.cancel();
+        private.await.context("private listener failed")??;
         app.close().await;
         anyhow::Ok(())
     };
     // What takes longer is closed by the exit of the process.
-    timeout(private_config.shutdown_grace, closed).await.unwrap_or(Ok(()))?;
+    timeout(close_timeout, closed).await.unwrap_or(Ok(()))?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -98,7 +103,6 @@ struct App {
     /// Cancelled to end the waits for changes.
     end_of_waits: CancellationToken,
     workers: Vec<Worker>,
-    private: HttpService,
 }
 
 impl App {
@@ -136,9 +140,7 @@ impl App {
         let public =
             HttpService::public(routes, rate_limiter, &arguments.request_limits, telemetry.sampler());
         let workers = workers(threads, &public, &limiter);
-        let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
-        let private = HttpService::private(monitored);
-        Ok(Self { store, monitoring, _watch: watch, readiness, end_of_waits, workers, private })
+        Ok(Self { store, monitoring, _watch: watch, readiness, end_of_waits, workers })
     }
 
     /// Closes the connections to PostgreSQL.
@@ -147,9 +149,9 @@ impl App {
     }
 }
 
-/// The settings of the public and the private listener, within the open file limit of the process. The public
-/// listener ends early enough to leave time for the private one within the grace period.
-fn server_configs(arguments: &ServeArguments, threads: usize) -> (ServerConfig, ServerConfig) {
+/// The settings of the public listener, within the open file limit of the process, and the time for everything
+/// that is closed after it, both within the grace period.
+fn server_config(arguments: &ServeArguments, threads: usize) -> (ServerConfig, Duration) {
     let server = arguments.server;
     let has_nodes = arguments.meilisearch.nodes().is_ok_and(|nodes| !nodes.is_empty());
     let others = OtherFiles {
@@ -161,17 +163,9 @@ fn server_configs(arguments: &ServeArguments, threads: usize) -> (ServerConfig, 
     };
     let max_connections =
         open_file_limit::clamp_connections(server.max_connections, others, open_file_limit::raise());
-    let private_connections = server.max_connections.min(open_file_limit::PRIVATE_CONNECTIONS);
     let close_timeout = CLOSE_TIMEOUT.min(server.shutdown_grace / 2);
     let shutdown_grace = server.shutdown_grace.saturating_sub(close_timeout);
-    let public = ServerConfig { max_connections, shutdown_grace, ..server };
-    let private = ServerConfig {
-        max_connections: private_connections,
-        drain_delay: Duration::ZERO,
-        shutdown_grace: close_timeout,
-        ..server
-    };
-    (public, private)
+    (ServerConfig { max_connections, shutdown_grace, ..server }, close_timeout)
 }
 
 async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -342,36 +336,6 @@ fn log_address(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
     let address = socket.local_addr().context("get the address of a listener")?;
     tracing::info!(listener, %address, "listening");
     Ok(())
-}
-
-/// The server of the private listener, in a task.
-struct PrivateServer {
-    /// Dropping the sender stops the server.
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl PrivateServer {
-    fn spawn(
-        listener: TcpListener,
-        service: HttpService,
-        config: ServerConfig,
-        proxies: TrustedProxies,
-    ) -> Self {
-        let (stop, stopped) = oneshot::channel::<()>();
-        let task = tokio::spawn(async move {
-            let stopped = async { stopped.await.unwrap_or_default() };
-            let workers = vec![Worker::on_current_runtime(service)];
-            let server = Server { listener, workers, config, trusted_proxies: proxies, meter: None };
-            server.serve(stopped).await;
-        });
-        Self { stop, task }
-    }
-
-    async fn stop(self) -> anyhow::Result<()> {
-        drop(self.stop);
-        self.task.await.context("private listener failed")
-    }
 }
 
 #[cfg(test)]

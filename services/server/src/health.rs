@@ -1,11 +1,11 @@
-//! The health endpoints of the private listener (docs/operations/monitoring.md, "Health").
+//! The readiness of the process, at `/readyz` of the private listener (docs/operations/monitoring.md, "Health").
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::routing::get;
-use axum::{Router, extract};
+use axum::extract::State;
+use axum::routing::{MethodRouter, get};
 use chart_index_http::ApiError;
 use chart_index_instrumentation::meter;
 use chart_index_store::Store;
@@ -111,14 +111,14 @@ fn observe(
         .build();
 }
 
-/// `/livez` is 200 while the process runs, `/readyz` while it should receive requests. The body of the latter
-/// is a line with the name of each service: a load balancer with one backend for each must not take a replica
-/// of another one for its own, which may have got its address.
-pub(crate) fn router(readiness: Readiness) -> Router {
-    Router::new().route("/livez", get(async || "ok\n")).route("/readyz", get(readyz)).with_state(readiness)
+/// `/readyz` is 200 while the process should receive requests. The body is a line with the name of each
+/// service: a load balancer with one backend for each must not take a replica of another one for its own, which
+/// may have got its address.
+pub(crate) fn readyz(readiness: Readiness) -> MethodRouter {
+    get(check).with_state(readiness)
 }
 
-async fn readyz(extract::State(readiness): extract::State<Readiness>) -> Result<String, ApiError> {
+async fn check(State(readiness): State<Readiness>) -> Result<String, ApiError> {
     readiness.check().await?;
     Ok(readiness.state.services.clone())
 }
@@ -132,14 +132,8 @@ mod tests {
 
     use super::*;
 
-    async fn get(readiness: &Readiness, path: &str) -> Response<Body> {
-        let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
-        let service = chart_index_http::HttpService::private(router(readiness.clone()));
-        service.oneshot(request).await.unwrap().map(Body::new)
-    }
-
-    async fn status(readiness: &Readiness, path: &str) -> u16 {
-        get(readiness, path).await.status().as_u16()
+    async fn respond(readiness: &Readiness) -> Response<Body> {
+        readyz(readiness.clone()).oneshot(Request::new(Body::empty())).await.unwrap()
     }
 
     #[tokio::test]
@@ -147,14 +141,12 @@ mod tests {
         // Nothing listens on port 1.
         let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
         let readiness = Readiness::new(store, &[Service::Lookup, Service::Bulk]);
-        assert_eq!(status(&readiness, "/livez").await, 200);
-        assert_eq!(status(&readiness, "/readyz").await, 503);
+        assert_eq!(respond(&readiness).await.status(), 503);
         readiness.state.has_seen_schema.store(true, Ordering::Relaxed);
-        let ready = get(&readiness, "/readyz").await;
+        let ready = respond(&readiness).await;
         assert_eq!(ready.status(), 200);
         assert_eq!(to_bytes(ready.into_body(), 100).await.unwrap(), "lookup\nbulk\n");
         readiness.drain();
-        assert_eq!(status(&readiness, "/livez").await, 200);
-        assert_eq!(status(&readiness, "/readyz").await, 503);
+        assert_eq!(respond(&readiness).await.status(), 503);
     }
 }

@@ -4,7 +4,6 @@ mod arguments;
 mod composition;
 mod health;
 mod healthcheck;
-mod metrics;
 mod open_file_limit;
 mod start_checks;
 

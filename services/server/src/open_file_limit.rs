@@ -33,12 +33,12 @@ impl OtherFiles {
         let of_threads = self.threads.saturating_mul(RUNTIME_FILES + self.redis_nodes);
         let others =
             of_threads.saturating_add(REDIS_CONNECTIONS * self.redis_nodes + self.searches + self.objects);
-        u64::from(PRIVATE_CONNECTIONS.get() + self.database.get()) + MARGIN + others as u64
+        u64::from(PRIVATE_CONNECTIONS + self.database.get()) + MARGIN + others as u64
     }
 }
 
-/// Maximum connections of the private listener, which serves few probes.
-pub(crate) const PRIVATE_CONNECTIONS: NonZeroU32 = NonZeroU32::new(64).unwrap();
+/// Connections of the private listener: more than scrapers and probes need.
+const PRIVATE_CONNECTIONS: u32 = 64;
 
 /// Raises the soft limit to the hard limit and returns it; `None` if there is no limit.
 pub(crate) fn raise() -> Option<u64> {

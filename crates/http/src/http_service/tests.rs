@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Method, Request, StatusCode, Version, request};
+use axum::http::{HeaderMap, Request, StatusCode, Version, request};
 use axum::routing::get;
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
@@ -64,15 +64,6 @@ fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<N
 fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
     let max_requests_in_flight = NonZeroU32::new(max_requests_in_flight).unwrap();
     RequestLimitConfig { request_deadline: DEADLINE, max_requests_in_flight }
-}
-
-fn private_app() -> HttpService {
-    let routes = routes(Arc::default(), Arc::default());
-    let private = routes
-        .all()
-        .iter()
-        .fold(Router::new(), |private, route| private.route(route.template, route.handlers.clone()));
-    HttpService::private(private)
 }
 
 /// A rate limiter without Redis, with this limit for all groups.
@@ -339,10 +330,8 @@ async fn request_without_one_valid_host_is_a_400_problem() {
         &[("host", "one two")],
         &[("host", "user@one")],
     ] {
-        for app in [app(), private_app()] {
-            let response = send_exactly(&app, request(Version::HTTP_11), headers).await;
-            assert_eq!(response.problem(400), "/problems/bad-host", "{headers:?}");
-        }
+        let response = send_exactly(&app(), request(Version::HTTP_11), headers).await;
+        assert_eq!(response.problem(400), "/problems/bad-host", "{headers:?}");
     }
     let preflight = [("origin", "https://game.example"), ("access-control-request-method", "GET")];
     let response = send_exactly(&app(), request(Version::HTTP_11).method("OPTIONS"), &preflight).await;
@@ -388,33 +377,12 @@ async fn requests_without_a_route_share_a_limit() {
 }
 
 #[tokio::test]
-async fn private_listener_has_no_rate_limits() {
-    let app = private_app();
-    for _ in 0..300 {
-        assert_eq!(send(&app, "GET", "/nothing", &[]).await.status, 404);
-    }
-}
-
-#[tokio::test]
 async fn request_id_of_a_trusted_proxy_is_accepted() {
     let accepted = send(&app(), "GET", "/nothing", &[("x-request-id", "from-the-proxy")]).await;
     assert_eq!(accepted.header("x-request-id"), "from-the-proxy");
     let client = app().for_peer(PeerAddress("192.0.2.1".parse().unwrap()));
-    for (app, id) in [(app(), "not plain"), (client, "from-a-client"), (private_app(), "from-a-client")] {
+    for (app, id) in [(app(), "not plain"), (client, "from-a-client")] {
         let replaced = send(&app, "GET", "/nothing", &[("x-request-id", id)]).await;
         assert_eq!(replaced.header("x-request-id").len(), 32, "{id}");
     }
-}
-
-#[tokio::test]
-async fn private_listener_has_problem_documents_but_no_cors() {
-    let app = private_app();
-    assert_eq!(send(&app, "GET", "/nothing", &[]).await.problem(404), "/problems/not-found");
-    assert_eq!(
-        send(&app, Method::POST.as_str(), "/wait", &[]).await.problem(405),
-        "/problems/method-not-allowed"
-    );
-    let panicked = send(&app, "GET", "/panic", &[("origin", "https://page.example")]).await;
-    assert_eq!(panicked.problem(500), "/problems/internal");
-    assert!(!panicked.headers.contains_key("access-control-allow-origin"));
 }

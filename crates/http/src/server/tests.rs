@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use axum::response::Response;
 use axum::routing::get;
-use chart_index_instrumentation::Sampler;
+use chart_index_instrumentation::{Sampler, meter};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
 use chart_index_redis::RedisConnection;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -50,10 +50,10 @@ impl TestServer {
     }
 
     async fn start_behind(trusted_proxies: &str, config: ServerConfig) -> Self {
-        Self::start_metered(trusted_proxies, config, None).await
+        Self::start_metered(trusted_proxies, config, meter()).await
     }
 
-    async fn start_metered(trusted_proxies: &str, config: ServerConfig, meter: Option<Meter>) -> Self {
+    async fn start_metered(trusted_proxies: &str, config: ServerConfig, meter: Meter) -> Self {
         let trusted_proxies: TrustedProxies = trusted_proxies.parse().unwrap();
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let wait = {
@@ -454,7 +454,7 @@ async fn connections_are_counted_with_the_reason_of_their_end() {
         header_read_timeout: Duration::from_millis(300),
         ..CONFIG
     };
-    let server = TestServer::start_metered("", config, Some(metrics.meter())).await;
+    let server = TestServer::start_metered("", config, metrics.meter()).await;
     let mut busy = server.connect_from("127.0.0.2").await;
     send(&mut busy, WAIT).await;
     server.entered.notified().await;

@@ -69,10 +69,11 @@ impl IntoResponseParts for CachePolicy {
 
 /// Adds the headers that all responses have: `Cache-Control`, unless the response has it from its policy, and
 /// `X-Content-Type-Options`.
-pub(crate) fn write_headers<B>(response: &mut Response<B>) {
+pub(crate) fn add_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert_with(|| CachePolicy::NoStore.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 #[cfg(test)]
@@ -99,8 +100,7 @@ mod tests {
             (CachePolicy::Export, "public, max-age=31536000, immutable"),
             (CachePolicy::NoStore, "no-store"),
         ] {
-            let mut response = (policy, "body").into_response();
-            write_headers(&mut response);
+            let response = add_headers((policy, "body").into_response());
             assert_eq!(response.headers()[CACHE_CONTROL], expected, "{policy:?}");
             assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
@@ -108,8 +108,7 @@ mod tests {
 
     #[test]
     fn response_without_a_policy_is_no_store() {
-        let mut response = StatusCode::OK.into_response();
-        write_headers(&mut response);
+        let response = add_headers(StatusCode::OK.into_response());
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
     }
 }

@@ -86,9 +86,11 @@ impl Tags {
 
 /// Adds what a response lacks that may be cached: a day in CDNs if it is immutable, and with a CDN that is
 /// purged the tag of what may show anything. Every response passes here, whatever its body is.
-pub(crate) fn write_headers<B>(response: &mut Response<B>, has_tags: bool) {
+pub(crate) fn add_headers(mut response: Response, has_tags: bool) -> Response {
     let headers = response.headers_mut();
-    let Some(cache_control) = headers.get(CACHE_CONTROL).filter(|value| *value != "no-store") else { return };
+    let Some(cache_control) = headers.get(CACHE_CONTROL).filter(|value| *value != "no-store") else {
+        return response;
+    };
     if *cache_control == IMMUTABLE {
         headers.entry(CDN_CACHE_CONTROL).or_insert(UNPURGED);
     }
@@ -98,6 +100,7 @@ pub(crate) fn write_headers<B>(response: &mut Response<B>, has_tags: bool) {
     {
         tags.insert_into(headers);
     }
+    response
 }
 
 #[cfg(test)]
@@ -122,8 +125,8 @@ mod tests {
             (CachePolicy::NoStore, None),
         ] {
             let headers = CdnConfig::default().headers("ab", true);
-            let mut response = (headers, (policy, "body").into_response()).into_response();
-            write_headers(&mut response, false);
+            let response = (headers, (policy, "body").into_response()).into_response();
+            let response = add_headers(response, false);
             assert_eq!(header(&response, &CDN_CACHE_CONTROL), expected, "{policy:?}");
             assert_eq!(header(&response, &SURROGATE_KEY), None, "{policy:?}");
         }
@@ -135,8 +138,8 @@ mod tests {
         for policy in [CachePolicy::Rox, CachePolicy::Lookup] {
             for (is_current, expected) in [(true, "max-age=604800"), (false, "max-age=60")] {
                 let response = (policy, "body").into_response();
-                let mut response = (config.headers("ab", is_current), response).into_response();
-                write_headers(&mut response, true);
+                let response = (config.headers("ab", is_current), response).into_response();
+                let response = add_headers(response, true);
                 assert_eq!(header(&response, &CDN_CACHE_CONTROL), Some(expected));
                 assert_eq!(header(&response, &SURROGATE_KEY), Some("all ab"));
                 assert_eq!(header(&response, &CACHE_TAG), Some("all,ab"));
@@ -151,8 +154,7 @@ mod tests {
             (CachePolicy::Rox, Some("all shared")),
             (CachePolicy::NoStore, None),
         ] {
-            let mut response = (policy, "body").into_response();
-            write_headers(&mut response, true);
+            let response = add_headers((policy, "body").into_response(), true);
             assert_eq!(header(&response, &SURROGATE_KEY), expected, "{policy:?}");
         }
     }

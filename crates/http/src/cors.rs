@@ -21,10 +21,11 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 );
 
 /// Allows any origin to read a response.
-pub(crate) fn allow_any_origin(response: &mut Response) {
+pub(crate) fn allow_any_origin(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    response
 }
 
 /// Whether this is a CORS preflight as defined by the Fetch standard. Other OPTIONS requests, and those without
@@ -36,11 +37,12 @@ pub(crate) fn is_preflight(request: &Request) -> bool {
         && host_header::check(request).is_ok()
 }
 
-pub(crate) fn preflight(allowed: AllowedMethods) -> Response {
+/// The response to a preflight of a resource with these methods; `None` if the request is none.
+pub(crate) fn preflight(request: &Request, allowed: AllowedMethods) -> Option<Response> {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, allowed.as_str()),
         (ACCESS_CONTROL_ALLOW_HEADERS, "*"),
         (ACCESS_CONTROL_MAX_AGE, "86400"),
     ];
-    (StatusCode::NO_CONTENT, headers, Body::new(NoBody)).into_response()
+    is_preflight(request).then(|| (StatusCode::NO_CONTENT, headers, Body::new(NoBody)).into_response())
 }

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::error::PROBLEM_JSON;
+use crate::request_id::X_REQUEST_ID;
 use crate::{ApiError, Resource, content_encoding, html_headers};
 
 /// Paths below this are the API: their errors are always problem details.
@@ -44,10 +45,11 @@ impl ErrorPages {
         Self(Arc::new(render))
     }
 
-    /// What to do with an error response to this request; `None` if its errors are problem details in any case.
-    pub(crate) fn for_request(&self, request: &Request) -> Option<RequestedErrorPage> {
-        let is_api = request.uri().path().starts_with(API);
-        (!is_api).then(|| RequestedErrorPage { pages: prefers_html(request.headers()).then(|| self.clone()) })
+    /// The page for the error of a response; `None` without an error.
+    fn render(&self, response: &Response) -> Option<String> {
+        let error = response.extensions().get::<Arc<ApiError>>()?;
+        let request_id = response.headers().get(X_REQUEST_ID)?.to_str().ok()?;
+        Some((self.0)(&error.page(request_id)))
     }
 }
 
@@ -57,27 +59,27 @@ impl fmt::Debug for ErrorPages {
     }
 }
 
-/// The form of errors that a request has negotiated.
-pub(crate) struct RequestedErrorPage {
-    /// `None` if the client does not prefer HTML.
-    pages: Option<ErrorPages>,
-}
-
-impl RequestedErrorPage {
-    /// Replaces problem details by the page, if the client prefers it. Names the header that decided.
-    pub(crate) fn replace_problem(&self, response: &mut Response, is_head: bool, request_id: &str) {
-        if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
-            return;
-        }
-        response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
-        let Some(error) = response.extensions().get::<Arc<ApiError>>() else { return };
-        let Some(pages) = &self.pages else { return };
-        let html = (pages.0)(&error.page(request_id));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, html_headers::HTML);
-        headers.insert(CONTENT_LENGTH, html.len().into());
-        *response.body_mut() = if is_head { Body::empty() } else { html.into() };
+/// Replaces problem details outside of the API by a page, if the client prefers it. Names the header that
+/// decided.
+pub(crate) async fn replace_problem(
+    State(pages): State<Option<ErrorPages>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(pages) = pages.filter(|_| !request.uri().path().starts_with(API)) else {
+        return next.run(request).await;
+    };
+    let prefers_html = prefers_html(request.headers());
+    let mut response = next.run(request).await;
+    if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
+        return response;
     }
+    response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
+    if let Some(html) = prefers_html.then(|| pages.render(&response)).flatten() {
+        response.headers_mut().insert(CONTENT_TYPE, html_headers::HTML);
+        *response.body_mut() = html.into();
+    }
+    response
 }
 
 impl ApiError {

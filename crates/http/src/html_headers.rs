@@ -19,7 +19,7 @@ const REFERRER: HeaderValue = HeaderValue::from_static("strict-origin-when-cross
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Adds the headers to a response with HTML.
-pub(crate) fn add(response: &mut Response) {
+pub(crate) fn add(mut response: Response) -> Response {
     let is_html = response.headers().get(CONTENT_TYPE).is_some_and(|value| *value == HTML);
     if is_html {
         let headers = response.headers_mut();
@@ -27,4 +27,5 @@ pub(crate) fn add(response: &mut Response) {
         headers.insert(REFERRER_POLICY, REFERRER);
         headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     }
+    response
 }

@@ -8,9 +8,9 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::ApiError;
-use crate::connection_timer::ConnectionTimer;
 
 /// The maximum size of a request body in bytes (docs/api.md, "Batch lookup").
 const MAX_BYTES: usize = 128 * 1024;
@@ -43,16 +43,12 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonRequest<T> {
 ///
 /// [`ApiError::UnsupportedMediaType`], [`ApiError::ContentTooLarge`], [`ApiError::IncompleteBody`], or
 /// [`ApiError::RequestTimeout`].
-pub(crate) async fn receive(request: Request, timer: &ConnectionTimer) -> Result<Request, ApiError> {
+pub(crate) async fn receive(request: Request) -> Result<Request, ApiError> {
     if !has_json_type(request.headers()) || has_coding(request.headers()) {
         return Err(ApiError::UnsupportedMediaType);
     }
     let (parts, body) = request.into_parts();
-    let body = tokio::select! {
-        biased;
-        body = read(body) => body?,
-        () = timer.after(TIMEOUT) => return Err(ApiError::RequestTimeout),
-    };
+    let body = timeout(TIMEOUT, read(body)).await.map_err(|_| ApiError::RequestTimeout)??;
     Ok(Request::from_parts(parts, body.into()))
 }
 
@@ -103,7 +99,7 @@ mod tests {
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type);
         }
-        let request = receive(request.body(body).unwrap(), &ConnectionTimer::default()).await?;
+        let request = receive(request.body(body).unwrap()).await?;
         JsonRequest::from_request(request, &()).await.map(|JsonRequest(value)| value)
     }
 
@@ -125,7 +121,7 @@ mod tests {
         {
             let request = Request::builder().header(CONTENT_TYPE, "application/json");
             let request = request.header(CONTENT_ENCODING, coding).body("[1]".into()).unwrap();
-            let received = receive(request, &ConnectionTimer::default()).await;
+            let received = receive(request).await;
             let is_rejected = matches!(received, Err(ApiError::UnsupportedMediaType));
             assert_eq!((received.is_ok(), is_rejected), (is_accepted, !is_accepted), "{coding}");
         }

@@ -10,7 +10,7 @@
 //! - [`HttpRateLimiter`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through the cache.
-//! - [`HttpService`]: the routes of a listener with what all requests have in common.
+//! - [`PublicApi`]: routes with what all requests have in common.
 //! - [`openapi`]: what the OpenAPI documents of the services share.
 //! - [`Server`]: the HTTP server.
 //! - [`WorkerThreads`]: the threads that handle requests.
@@ -20,7 +20,6 @@ mod cache_policy;
 mod cdn;
 mod config;
 mod connection_metrics;
-mod connection_timer;
 mod content_encoding;
 mod cors;
 mod entity_tag;
@@ -29,11 +28,11 @@ mod error_page;
 mod error_type;
 mod host_header;
 mod html_headers;
-mod http_service;
 mod include;
 mod json_request;
 mod log_throttle;
 mod method_label;
+mod middleware;
 pub mod openapi;
 mod path_params;
 mod peer_connections;
@@ -59,9 +58,9 @@ pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{AllowedMethods, ApiError, Overload, Problem, Resource};
 pub use error_page::{ErrorPage, ErrorPages};
 pub use error_type::ErrorType;
-pub use http_service::HttpService;
 pub use include::Include;
 pub use json_request::JsonRequest;
+pub use middleware::PublicApi;
 pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::HttpRateLimiter;
 pub use response_cache::ResponseCache;

@@ -2,12 +2,10 @@
 
 use std::str::FromStr;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use chart_index_domain::{ChartsetId, MalformedNoteHash, NoteHash};
-use percent_encoding::percent_decode_str;
 
-use crate::routes::MatchedRoute;
 use crate::{ApiError, Resource};
 
 /// Extracts the path parameter as a note hash. A malformed note hash is 400.
@@ -18,7 +16,7 @@ impl<S: Sync> FromRequestParts<S> for HashParam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Ok(Self(parameter(parts).ok_or(MalformedNoteHash)?))
+        Ok(Self(parameter(parts).await.ok_or(MalformedNoteHash)?))
     }
 }
 
@@ -30,7 +28,7 @@ impl<S: Sync> FromRequestParts<S> for ChartsetIdParam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        parameter(parts).map(Self).ok_or(ApiError::NotFound(Resource::Chartset))
+        parameter(parts).await.map(Self).ok_or(ApiError::NotFound(Resource::Chartset))
     }
 }
 
@@ -42,17 +40,14 @@ impl<S: Sync> FromRequestParts<S> for PathParam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        parameter(parts).map(Self).ok_or(ApiError::NotFound(Resource::Endpoint))
+        parameter(parts).await.map(Self).ok_or(ApiError::NotFound(Resource::Endpoint))
     }
 }
 
 /// The path parameter, percent-decoded and parsed; `None` if it is malformed or not UTF-8.
-fn parameter<T: FromStr>(parts: &Parts) -> Option<T> {
-    let parameter = parts.extensions.get::<MatchedRoute>()?.parameter(parts.uri.path())?;
-    if !parameter.contains('%') {
-        return parameter.parse().ok();
-    }
-    percent_decode_str(parameter).decode_utf8().ok()?.parse().ok()
+async fn parameter<T: FromStr>(parts: &mut Parts) -> Option<T> {
+    let Path(parameter) = Path::<String>::from_request_parts(parts, &()).await.ok()?;
+    parameter.parse().ok()
 }
 
 #[cfg(test)]
@@ -69,7 +64,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::{HttpRateLimiter, HttpService, RequestLimitConfig, Routes};
+    use crate::{HttpRateLimiter, PublicApi, RequestLimitConfig, Routes};
 
     async fn status(path: &str) -> u16 {
         let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
@@ -82,7 +77,7 @@ mod tests {
             request_deadline: Duration::from_secs(5),
             max_requests_in_flight: NonZeroU32::MIN,
         };
-        let service = HttpService::public(routes, limiter, &config, Sampler::OFF);
+        let service = PublicApi::new(routes, limiter, &config, Sampler::OFF).into_router();
         let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
         service.oneshot(request).await.unwrap().status().as_u16()
     }

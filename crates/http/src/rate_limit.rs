@@ -1,17 +1,26 @@
 //! Rate limits per client address and group of routes (docs/api.md, "Rate limits").
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::extract::Request;
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, TrustedProxies};
 
 use crate::ApiError;
-use crate::routes::MatchedRoute;
+use crate::routes::Route;
 
 /// The address of the peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+impl PeerAddress {
+    /// The peer that sent a request, an extension of it. Only a test that sends requests without a server has
+    /// none.
+    pub(crate) fn of(request: &Request) -> Self {
+        let unspecified = Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        request.extensions().get().copied().unwrap_or(unspecified)
+    }
+}
 
 /// The rate limiter, and the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone)]
@@ -42,29 +51,24 @@ impl HttpRateLimiter {
         self.trusted_proxies.contains(peer.0)
     }
 
-    /// The address that a request is counted against.
-    pub(crate) fn client_address(&self, request: &Request, PeerAddress(peer): PeerAddress) -> ClientAddress {
-        self.trusted_proxies.client_address(peer, request.headers().get_all("x-forwarded-for"))
-    }
-
-    /// Counts a request against the group of its route, and an invalid one against the group `other`.
+    /// Counts a request against the group of its route, and one without a route against the group `other`.
     ///
     /// # Errors
     ///
-    /// [`ApiError::RateLimited`], and the error of an invalid request.
-    pub(crate) async fn count(
-        &self,
-        address: ClientAddress,
-        route: Result<MatchedRoute, ApiError>,
-    ) -> Result<MatchedRoute, ApiError> {
-        if route.as_ref().is_ok_and(|route| !route.is_limited) {
-            return route;
+    /// [`ApiError::RateLimited`].
+    pub(crate) async fn count(&self, address: ClientAddress, route: Option<&Route>) -> Result<(), ApiError> {
+        if route.is_some_and(|route| !route.is_limited) {
+            return Ok(());
         }
-        let group = route.as_ref().map_or(Group::Other, |route| route.group);
-        match self.limiter.check(group, address).await {
-            Ok(()) => route,
-            Err(refusal) => Err(ApiError::RateLimited(group, refusal)),
-        }
+        let group = route.map_or(Group::Other, |route| route.group);
+        let decision = self.limiter.check(group, address).await;
+        decision.map_err(|refusal| ApiError::RateLimited(group, refusal))
+    }
+
+    /// The address that a request is counted against.
+    pub(crate) fn client_address(&self, request: &Request) -> ClientAddress {
+        let PeerAddress(peer) = PeerAddress::of(request);
+        self.trusted_proxies.client_address(peer, request.headers().get_all("x-forwarded-for"))
     }
 }
 

@@ -16,7 +16,7 @@ use strum::{IntoStaticStr, VariantArray};
 
 use crate::error_type::ErrorType;
 use crate::method_label::MethodLabel;
-use crate::routes::{MatchedRoute, Route};
+use crate::routes::Route;
 use crate::{ApiError, Overload};
 
 /// The boundaries of the histogram of requests, in seconds.
@@ -128,7 +128,7 @@ struct RouteMetrics {
 
 impl RequestMetrics {
     /// Creates the instruments, for these routes.
-    pub(crate) fn new(meter: &Meter, routes: &[Route]) -> Self {
+    pub(crate) fn new<'a>(meter: &Meter, routes: impl Iterator<Item = &'a Route>) -> Self {
         let duration = meter
             .f64_histogram("http.server.request.duration")
             .with_unit("s")
@@ -149,7 +149,7 @@ impl RequestMetrics {
         Self {
             duration,
             label_sets_with_route: AtomicUsize::new(0),
-            routes: routes.iter().map(|route| RouteMetrics::new(route.template, route.group)).collect(),
+            routes: routes.map(|route| RouteMetrics::new(route.template, route.group)).collect(),
             without_route: std::array::from_fn(|_| unbound()),
             shed: Group::ALL
                 .map(|group| ShedReason::VARIANTS.iter().map(|reason| shed(group, reason)).collect()),
@@ -160,7 +160,7 @@ impl RequestMetrics {
     pub(crate) fn record(
         &self,
         method: MethodLabel,
-        route: Option<MatchedRoute>,
+        route: Option<&Route>,
         status: StatusCode,
         error: Option<&ApiError>,
         duration: Duration,

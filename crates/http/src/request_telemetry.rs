@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::HeaderValue;
+use axum::middleware::Next;
 use axum::response::Response;
 use chart_index_instrumentation::Sampler;
 use opentelemetry::metrics::Meter;
 use tokio::time::Instant;
-use tracing::Span;
+use tracing::{Instrument, Span};
 
 use crate::method_label::MethodLabel;
 use crate::rate_limit::PeerAddress;
 use crate::request_log::{HandledRequest, RequestLog};
 use crate::request_metrics::RequestMetrics;
 use crate::request_span::{RequestSampler, record_response};
-use crate::routes::MatchedRoute;
+use crate::routes::Route;
 use crate::{ApiError, HttpRateLimiter, Routes, request_id};
 
 /// Observes the requests of a listener.
@@ -25,6 +26,18 @@ pub(crate) struct RequestTelemetry {
     log: RequestLog,
     sampler: RequestSampler,
     metrics: RequestMetrics,
+}
+
+/// Handles a request in its span, records and logs it.
+pub(crate) async fn observe(
+    State(telemetry): State<Arc<RequestTelemetry>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let observation = telemetry.start(&request);
+    let mut response = next.run(request).instrument(observation.span.clone()).await;
+    telemetry.finish(&observation, &mut response);
+    response
 }
 
 impl RequestTelemetry {
@@ -43,27 +56,24 @@ impl RequestTelemetry {
     }
 
     /// Starts to observe a request.
-    pub(crate) fn start(
-        &self,
-        request: &Request,
-        peer: PeerAddress,
-        route: Option<MatchedRoute>,
-    ) -> Observation {
+    fn start(&self, request: &Request) -> Observation {
         let started = Instant::now();
+        let peer = PeerAddress::of(request);
+        let route = request.extensions().get::<Arc<Route>>().cloned();
         let id = request_id::accept_or_generate(request, || self.sampler.is_trusted_proxy(peer));
         let method = MethodLabel::new(request.method());
-        let template = route.map(|route| route.template);
+        let template = route.as_ref().map(|route| route.template);
         let span = self.sampler.span(request, peer, text_of(&id), method, template);
         Observation { started, id, method, route, span }
     }
 
     /// Records and logs a request, and adds its id to the response.
-    pub(crate) fn finish(&self, observation: &Observation, response: &mut Response) {
-        let Observation { started, ref id, method, route, ref span } = *observation;
+    fn finish(&self, observation: &Observation, response: &mut Response) {
+        let Observation { started, id, method, route, span } = observation;
+        let (method, route) = (*method, route.as_deref());
         let Waited(waited) = response.extensions_mut().remove().unwrap_or_default();
         let (duration, status) = (started.elapsed().saturating_sub(waited), response.status());
-        let error = response.extensions_mut().remove::<Arc<ApiError>>();
-        let error = error.as_deref();
+        let error = response.extensions().get::<Arc<ApiError>>().map(AsRef::as_ref);
         self.metrics.record(method, route, status, error, duration);
         record_response(span, status, error.map(ApiError::error_type));
         let route = route.map(|route| route.template);
@@ -81,27 +91,15 @@ pub(crate) struct Waited(pub(crate) Duration);
 
 /// A request in flight.
 #[derive(Debug)]
-pub(crate) struct Observation {
+struct Observation {
     started: Instant,
     id: HeaderValue,
     method: MethodLabel,
-    route: Option<MatchedRoute>,
+    route: Option<Arc<Route>>,
     span: Span,
 }
 
 /// The text of an id, which is ASCII.
 fn text_of(id: &HeaderValue) -> &str {
     id.to_str().unwrap_or_default()
-}
-
-impl Observation {
-    /// The id of the request.
-    pub(crate) fn id(&self) -> &str {
-        text_of(&self.id)
-    }
-
-    /// The span of the request, disabled unless it is sampled.
-    pub(crate) const fn span(&self) -> &Span {
-        &self.span
-    }
 }

@@ -9,23 +9,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use chart_index_ratelimit::TrustedProxies;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use opentelemetry::metrics::Meter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
+use tower::Service;
 
 use crate::acceptor::{Accepted, Acceptor, ConnectionPermits};
 use crate::connection_metrics::CloseReason;
-use crate::connection_timer::ConnectionTimer;
-use crate::{HttpService, ServerConfig, Worker};
+use crate::rate_limit::PeerAddress;
+use crate::{ServerConfig, Worker};
 
 /// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431
 /// or 414 and closes the connection.
@@ -134,14 +137,15 @@ impl Connections {
     }
 
     fn spawn(&mut self, accepted: Accepted) {
-        let Some((Worker { runtime, service }, open)) = with_fewest_connections(&self.workers) else {
+        let Some((Worker { runtime, router }, open)) = with_fewest_connections(&self.workers) else {
             return;
         };
         let Accepted { stream, peer, permits } = accepted;
         // The runtime of the worker must be notified when the socket is ready, not this one.
         let Ok(stream) = stream.into_std() else { return };
         let connection = Connection {
-            service: service.for_peer(peer),
+            router: router.clone(),
+            peer,
             _open: Arc::clone(open),
             permits,
             config: self.config,
@@ -157,10 +161,10 @@ fn with_fewest_connections(workers: &[(Worker, Arc<()>)]) -> Option<&(Worker, Ar
     workers.iter().min_by_key(|(_, open)| Arc::strong_count(open))
 }
 
-fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
+fn protocol(config: &ServerConfig) -> http1::Builder {
     let mut protocol = http1::Builder::new();
     protocol
-        .timer(timer.clone())
+        .timer(TokioTimer::new())
         .header_read_timeout(config.header_read_timeout)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_BUFFER_BYTES)
@@ -171,7 +175,8 @@ fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
 }
 
 struct Connection {
-    service: HttpService,
+    router: Router,
+    peer: PeerAddress,
     _open: Arc<()>,
     permits: ConnectionPermits,
     config: ServerConfig,
@@ -180,7 +185,7 @@ struct Connection {
 
 impl Connection {
     async fn serve(self, stream: StdStream) {
-        let Self { service, _open, permits, config, shutdown } = self;
+        let Self { router, peer, _open, permits, config, shutdown } = self;
         let closing = async {
             let accepted_at = Instant::now();
             shutdown.closing.cancelled().await;
@@ -194,14 +199,15 @@ impl Connection {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(config.write_timeout));
         let stream = TokioIo::new(Box::pin(stream));
-        let handle = service_fn(async |request| {
-            let mut response = service.handle(request).await;
+        let handle = service_fn(async |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            let mut response = router.clone().call(request).await?;
             if shutdown.is_draining.load(Ordering::Relaxed) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response)
         });
-        let protocol = protocol(&config, service.timer());
+        let protocol = protocol(&config);
         let mut served = pin!(protocol.serve_connection(stream, handle));
         let result = tokio::select! {
             // First, so that a request that has been received is not closed with its idle connection.

@@ -4,19 +4,18 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::thread::{self, JoinHandle};
 
+use axum::Router;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use crate::HttpService;
-
-/// The service of the connections of one runtime.
+/// The router of the connections of one runtime.
 #[derive(Debug, Clone)]
 pub struct Worker {
     /// A runtime with one thread, which handles the connections of this worker.
     pub runtime: Handle,
-    /// The service, with connections of its own to what the requests wait for: then no request wakes another
+    /// The router, with connections of its own to what the requests wait for: then no request wakes another
     /// thread.
-    pub service: HttpService,
+    pub router: Router,
 }
 
 impl Worker {
@@ -26,8 +25,8 @@ impl Worker {
     ///
     /// Outside of a Tokio runtime.
     #[must_use]
-    pub fn on_current_runtime(service: HttpService) -> Self {
-        Self { runtime: Handle::current(), service }
+    pub fn on_current_runtime(router: Router) -> Self {
+        Self { runtime: Handle::current(), router }
     }
 }
 

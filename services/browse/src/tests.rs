@@ -21,7 +21,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, Clock};
-use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig};
+use chart_index_http::{HttpRateLimiter, PublicApi, RequestLimitConfig};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
@@ -159,7 +159,11 @@ async fn get_through(cache: &ResponseCache, engines: &SearchEngines, path: &str)
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    HttpService::public(routes(state), unlimited(), &limits, Sampler::OFF).oneshot(request).await.unwrap()
+    PublicApi::new(routes(state), unlimited(), &limits, Sampler::OFF)
+        .into_router()
+        .oneshot(request)
+        .await
+        .unwrap()
 }
 
 async fn json(response: Response) -> Value {

@@ -12,7 +12,7 @@ use chart_index_browse::{BrowseState, SearchEngines, SourcePages, routes};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery, Sort};
-use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig, ResponseCache};
+use chart_index_http::{HttpRateLimiter, PublicApi, RequestLimitConfig, ResponseCache};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::RedisConnection;
@@ -66,7 +66,7 @@ async fn searches_and_responses_are_counted_and_traced() {
     };
     let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
     let limiter = HttpRateLimiter::new(limiter, TrustedProxies::default());
-    let service = HttpService::public(routes(state(&store)), limiter, &limits, Sampler::OFF);
+    let service = PublicApi::new(routes(state(&store)), limiter, &limits, Sampler::OFF).into_router();
     let list = async |sort: &str| {
         let request = Request::get(format!("/api/chartsets?sort={sort}")).header("host", "test");
         assert_eq!(

@@ -9,7 +9,7 @@ use chart_index_store::StoreConfig;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig};
+use chart_index_http::{HttpRateLimiter, PublicApi, RequestLimitConfig};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
@@ -29,7 +29,7 @@ async fn status(path: &str) -> u16 {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    let service = HttpService::public(routes, rate_limiter(), &limits, Sampler::OFF);
+    let service = PublicApi::new(routes, rate_limiter(), &limits, Sampler::OFF).into_router();
     service.oneshot(request).await.unwrap().status().as_u16()
 }
 

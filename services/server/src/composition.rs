@@ -11,8 +11,7 @@ use chart_index_bulk::{BulkOptions, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, RecentChanges};
 use chart_index_domain::search::Engine;
 use chart_index_http::{
-    ApiError, HttpRateLimiter, HttpService, ResponseCache, Routes, Server, ServerConfig, Worker,
-    WorkerThreads,
+    ApiError, HttpRateLimiter, PublicApi, ResponseCache, Routes, Server, ServerConfig, Worker, WorkerThreads,
 };
 use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
@@ -137,8 +136,7 @@ impl App {
         let long_polls = LongPolls::new(watch.subscribe(), max_long_polls, end_of_waits.clone());
         let routes = routes(arguments, engines, &store, &cache, long_polls);
         let limiter = rate_limiter.limiter().clone();
-        let public =
-            HttpService::public(routes, rate_limiter, &arguments.request_limits, telemetry.sampler());
+        let public = PublicApi::new(routes, rate_limiter, &arguments.request_limits, telemetry.sampler());
         let workers = workers(threads, &public, &limiter);
         Ok(Self { store, monitoring, _watch: watch, readiness, end_of_waits, workers })
     }
@@ -321,11 +319,11 @@ fn routes(
     routes
 }
 
-/// The service on each thread, which sends its own rate limit checks.
-fn workers(threads: &WorkerThreads, service: &HttpService, limiter: &Limiter) -> Vec<Worker> {
+/// The API on each thread, which sends its own rate limit checks.
+fn workers(threads: &WorkerThreads, api: &PublicApi, limiter: &Limiter) -> Vec<Worker> {
     let workers = threads.runtimes().iter().map(|runtime| {
-        let service = service.with_limiter(&limiter.with_own_queue());
-        Worker { runtime: runtime.clone(), service }
+        let api = api.with_limiter(&limiter.with_own_queue());
+        Worker { runtime: runtime.clone(), router: api.into_router() }
     });
     workers.collect()
 }

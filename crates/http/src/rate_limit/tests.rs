@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{LimiterConfig, Limits};
 use chart_index_redis::RedisConnection;
@@ -14,13 +15,13 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::{
-    CachePolicy, HashParam, HttpService, MediaType, RequestHeaders, RequestLimitConfig, Routes, TextBody,
+    CachePolicy, HashParam, MediaType, PublicApi, RequestHeaders, RequestLimitConfig, Routes, TextBody,
 };
 
 const LIMIT: u32 = 3;
 
 /// A route with a parameter and an entity tag, a plain one, and one that fails.
-fn app() -> HttpService {
+fn app() -> Router {
     let limits = Limits::all(NonZeroU32::new(LIMIT).unwrap());
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
@@ -37,18 +38,12 @@ fn app() -> HttpService {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),
     };
-    let service = HttpService::public(routes, rate_limiter, &limits, Sampler::OFF);
-    service.for_peer(PeerAddress("10.0.0.1".parse().unwrap()))
+    let service = PublicApi::new(routes, rate_limiter, &limits, Sampler::OFF).into_router();
+    service.layer(Extension(PeerAddress("10.0.0.1".parse().unwrap())))
 }
 
 /// A request of a client behind a trusted proxy.
-async fn send(
-    app: &HttpService,
-    method: Method,
-    path: &str,
-    client: &str,
-    condition: Option<&str>,
-) -> Response {
+async fn send(app: &Router, method: Method, path: &str, client: &str, condition: Option<&str>) -> Response {
     let mut request =
         Request::builder().method(method).uri(path).header("host", "test").header("x-forwarded-for", client);
     if let Some(condition) = condition {

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::recorded_metrics::RecordedMetrics;
-use crate::{HttpRateLimiter, RequestLimitConfig, Routes};
+use crate::{HttpRateLimiter, PublicApi, RequestLimitConfig, Routes};
 
 const CONFIG: ServerConfig = ServerConfig {
     max_connections: NonZeroU32::new(16).unwrap(),
@@ -75,7 +75,7 @@ impl TestServer {
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(async move {
             let stopping = async { stopping.await.unwrap_or(()) };
-            let service = HttpService::public(routes, limiter, &LAYERS, Sampler::OFF);
+            let service = PublicApi::new(routes, limiter, &LAYERS, Sampler::OFF).into_router();
             let workers = vec![Worker::on_current_runtime(service)];
             Server { listener, workers, config, trusted_proxies, meter }.serve(stopping).await;
         });
@@ -133,7 +133,7 @@ async fn connection_serves_several_requests() {
 async fn worker_with_the_fewest_connections_gets_the_next_one() {
     let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
     let limiter = HttpRateLimiter::new(limiter, "".parse().unwrap());
-    let service = HttpService::public(Routes::new(), limiter, &LAYERS, Sampler::OFF);
+    let service = PublicApi::new(Routes::new(), limiter, &LAYERS, Sampler::OFF).into_router();
     let workers = [(); 2].map(|()| (Worker::on_current_runtime(service.clone()), Arc::new(())));
     let of_first = |open: &Arc<()>| Arc::ptr_eq(open, &workers[0].1);
     let connect = || Arc::clone(&with_fewest_connections(&workers).unwrap().1);
@@ -433,8 +433,7 @@ async fn read_buffer_is_bounded() {
     let client = Endless { sent: 0, largest_read: Arc::clone(&largest_read) };
     let service = service_fn(async |_| Ok::<_, Infallible>(Response::new("response".to_owned())));
     // The stream ends in the middle of a request, which is an error.
-    let _ =
-        protocol(&CONFIG, &ConnectionTimer::default()).serve_connection(TokioIo::new(client), service).await;
+    let _ = protocol(&CONFIG).serve_connection(TokioIo::new(client), service).await;
     let largest = largest_read.load(Ordering::Relaxed);
     // The capacity of the buffer may be twice what was reserved.
     assert!((MAX_HEAD_BYTES..=2 * MAX_BUFFER_BYTES).contains(&largest), "{largest} bytes are read ahead");

@@ -9,6 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, Version, request};
 use axum::routing::get;
@@ -22,7 +23,8 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, HttpRateLimiter, MediaType, Overload, RequestHeaders, TextBody};
+use crate::rate_limit::PeerAddress;
+use crate::{ApiError, CachePolicy, HttpRateLimiter, MediaType, Overload, RequestHeaders, TextBody};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -52,13 +54,18 @@ fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Routes {
         .route(Group::List, "/wait", get(wait))
 }
 
-fn app() -> HttpService {
+fn app() -> Router {
     limited_app(8, Arc::default(), Arc::default())
 }
 
-fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> HttpService {
+fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
     let config = config(max_requests_in_flight);
-    HttpService::public(routes(entered, release), rate_limiter(240, PEER), &config, Sampler::OFF)
+    PublicApi::new(routes(entered, release), rate_limiter(240, PEER), &config, Sampler::OFF).into_router()
+}
+
+/// The app for requests from this peer.
+fn from_peer(app: Router, peer: &str) -> Router {
+    app.layer(Extension(PeerAddress(peer.parse().unwrap())))
 }
 
 fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
@@ -109,17 +116,13 @@ impl Response {
     }
 }
 
-async fn send(app: &HttpService, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
+async fn send(app: &Router, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
     let headers = [&[("host", "test")], headers].concat();
     send_exactly(app, Request::builder().method(method).uri(path), &headers).await
 }
 
 /// Sends a request with these headers only.
-async fn send_exactly(
-    app: &HttpService,
-    mut request: request::Builder,
-    headers: &[(&str, &str)],
-) -> Response {
+async fn send_exactly(app: &Router, mut request: request::Builder, headers: &[(&str, &str)]) -> Response {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -347,7 +350,7 @@ async fn request_without_one_valid_host_is_a_400_problem() {
 #[tokio::test]
 async fn requests_without_a_route_share_a_limit() {
     let routes = routes(Arc::default(), Arc::default());
-    let app = HttpService::public(routes, rate_limiter(5, ""), &config(8), Sampler::OFF);
+    let app = PublicApi::new(routes, rate_limiter(5, ""), &config(8), Sampler::OFF).into_router();
     let long = format!("/large/a?{}", "q".repeat(9_000));
     let without_route = [
         ("GET", "/nothing", 404),
@@ -380,7 +383,7 @@ async fn requests_without_a_route_share_a_limit() {
 async fn request_id_of_a_trusted_proxy_is_accepted() {
     let accepted = send(&app(), "GET", "/nothing", &[("x-request-id", "from-the-proxy")]).await;
     assert_eq!(accepted.header("x-request-id"), "from-the-proxy");
-    let client = app().for_peer(PeerAddress("192.0.2.1".parse().unwrap()));
+    let client = from_peer(app(), "192.0.2.1");
     for (app, id) in [(app(), "not plain"), (client, "from-a-client")] {
         let replaced = send(&app, "GET", "/nothing", &[("x-request-id", id)]).await;
         assert_eq!(replaced.header("x-request-id").len(), 32, "{id}");

@@ -46,8 +46,7 @@ async fn spans(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)
 /// Sends a request from this peer. 10.0.0.0/8 is trusted.
 async fn send_from(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)]) {
     let (routes, limiter) = (routes(Arc::default(), Arc::default()), rate_limiter(240, "10.0.0.0/8"));
-    let peer = PeerAddress(peer.parse().unwrap());
-    let app = HttpService::public(routes, limiter, &config(8), sampler).for_peer(peer);
+    let app = from_peer(PublicApi::new(routes, limiter, &config(8), sampler).into_router(), peer);
     let mut request = Request::builder().uri(path).header("host", "secret-host");
     for (name, value) in headers {
         request = request.header(*name, *value);

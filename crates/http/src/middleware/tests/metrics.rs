@@ -7,7 +7,7 @@ use crate::recorded_metrics::{Labels, RecordedMetrics};
 
 /// An app with its metrics.
 struct Metered {
-    app: HttpService,
+    app: Router,
     metrics: RecordedMetrics,
 }
 
@@ -16,8 +16,8 @@ impl Metered {
         let metrics = RecordedMetrics::new();
         let (routes, limiter) = (routes(entered, release), rate_limiter(8, "10.0.0.0/8"));
         let config = config(max_requests_in_flight);
-        let app = HttpService::metered(routes, limiter, &config, Sampler::OFF, &metrics.meter());
-        let app = app.for_peer(PeerAddress([10, 0, 0, 1].into()));
+        let app = PublicApi::metered(routes, limiter, &config, Sampler::OFF, &metrics.meter()).into_router();
+        let app = from_peer(app, "10.0.0.1");
         Self { app, metrics }
     }
 

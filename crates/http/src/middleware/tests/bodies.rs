@@ -1,5 +1,6 @@
 //! Requests with a body.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::routing::post;
@@ -11,7 +12,7 @@ use crate::JsonRequest;
 
 /// A service that allows one request in flight, and how many requests with a body it has handled. The handler
 /// takes as many seconds as the body says.
-fn app() -> (HttpService, Arc<AtomicUsize>) {
+fn app() -> (Router, Arc<AtomicUsize>) {
     let handled = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&handled);
     let wait = async move |JsonRequest(seconds): JsonRequest<u64>| {
@@ -23,14 +24,14 @@ fn app() -> (HttpService, Arc<AtomicUsize>) {
         "/post",
         post(wait),
     );
-    (HttpService::public(routes, rate_limiter(240, ""), &config(1), Sampler::OFF), handled)
+    (PublicApi::new(routes, rate_limiter(240, ""), &config(1), Sampler::OFF).into_router(), handled)
 }
 
-async fn send_body(app: &HttpService, body: Body) -> StatusCode {
+async fn send_body(app: &Router, body: Body) -> StatusCode {
     send_typed(app, "application/json", body).await.status()
 }
 
-async fn send_typed(app: &HttpService, content_type: &str, body: Body) -> axum::response::Response {
+async fn send_typed(app: &Router, content_type: &str, body: Body) -> axum::response::Response {
     let request = Request::post("/post").header("host", "test").header("content-type", content_type);
     app.clone().oneshot(request.body(body).unwrap()).await.unwrap()
 }

@@ -54,7 +54,7 @@ async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) ->
 
 async fn send_all(sampler: Sampler, requests: &[(&str, &str)]) {
     let routes = routes(Arc::default(), Arc::default());
-    let app = HttpService::public(routes, rate_limiter(240, PEER), &config(8), sampler);
+    let app = PublicApi::new(routes, rate_limiter(240, PEER), &config(8), sampler).into_router();
     for (method, path) in requests {
         let headers = [("x-request-id", "one"), ("host", "secret-host"), ("user-agent", "secret-agent")];
         let request = Request::builder().method(*method).uri(*path);

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::error::PROBLEM_JSON;
@@ -45,6 +44,13 @@ impl ErrorPages {
         Self(Arc::new(render))
     }
 
+    /// What to do with an error response to this request; `None` if its errors are problem details in any case.
+    pub(crate) fn negotiate(&self, request: &Request) -> Option<NegotiatedErrorPage> {
+        let is_api = request.uri().path().starts_with(API);
+        (!is_api)
+            .then(|| NegotiatedErrorPage { pages: prefers_html(request.headers()).then(|| self.clone()) })
+    }
+
     /// The page for the error of a response; `None` without an error.
     fn render(&self, response: &Response) -> Option<String> {
         let error = response.extensions().get::<Arc<ApiError>>()?;
@@ -59,27 +65,24 @@ impl fmt::Debug for ErrorPages {
     }
 }
 
-/// Replaces problem details outside of the API by a page, if the client prefers it. Names the header that
-/// decided.
-pub(crate) async fn replace_problem(
-    State(pages): State<Option<ErrorPages>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let Some(pages) = pages.filter(|_| !request.uri().path().starts_with(API)) else {
-        return next.run(request).await;
-    };
-    let prefers_html = prefers_html(request.headers());
-    let mut response = next.run(request).await;
-    if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
-        return response;
+/// The form of errors that a request outside of the API has negotiated.
+pub(crate) struct NegotiatedErrorPage {
+    /// `None` if the client does not prefer HTML.
+    pages: Option<ErrorPages>,
+}
+
+impl NegotiatedErrorPage {
+    /// Replaces problem details by a page, if the client prefers it. Names the header that decided.
+    pub(crate) fn replace_problem(self, response: &mut Response) {
+        if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
+            return;
+        }
+        response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
+        if let Some(html) = self.pages.and_then(|pages| pages.render(response)) {
+            response.headers_mut().insert(CONTENT_TYPE, html_headers::HTML);
+            *response.body_mut() = html.into();
+        }
     }
-    response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
-    if let Some(html) = prefers_html.then(|| pages.render(&response)).flatten() {
-        response.headers_mut().insert(CONTENT_TYPE, html_headers::HTML);
-        *response.body_mut() = html.into();
-    }
-    response
 }
 
 impl ApiError {

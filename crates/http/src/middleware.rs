@@ -1,25 +1,50 @@
 //! What all requests of the public API have in common, around their handlers.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_ratelimit::Limiter;
 use opentelemetry::metrics::Meter;
 use tower::ServiceBuilder;
+use tracing::Instrument;
 
-use crate::request_limits::{self, RequestLimits};
-use crate::request_telemetry::{self, RequestTelemetry};
-use crate::{HttpRateLimiter, RequestLimitConfig, Routes, cache_policy, cdn, cors, error_page, html_headers};
+use crate::request_limits::RequestLimits;
+use crate::request_telemetry::RequestTelemetry;
+use crate::{ErrorPages, HttpRateLimiter, RequestLimitConfig, Routes, cache_policy, cdn, cors, html_headers};
 
 /// The public API: its routes, and what all requests have in common around them. Requests without a route count
 /// against the group `other`.
 #[derive(Debug, Clone)]
 pub struct PublicApi {
     routes: Routes,
+    around: Around,
+}
+
+/// What is done around the handler of a request.
+#[derive(Debug, Clone)]
+struct Around {
+    error_pages: Option<ErrorPages>,
     telemetry: Arc<RequestTelemetry>,
     limits: RequestLimits,
+}
+
+/// Handles a request within the limits, observes it, and negotiates the form of an error.
+async fn handle(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
+    let Around { error_pages, telemetry, limits } = &*around;
+    let error_page = error_pages.as_ref().and_then(|pages| pages.negotiate(&request));
+    let observation = telemetry.start(&request);
+    let response = pin!(limits.enforce(request, next));
+    let mut response = response.instrument(observation.span.clone()).await;
+    telemetry.finish(&observation, &mut response);
+    if let Some(error_page) = error_page {
+        error_page.replace_problem(&mut response);
+    }
+    response
 }
 
 impl PublicApi {
@@ -45,29 +70,30 @@ impl PublicApi {
     ) -> Self {
         let telemetry = Arc::new(RequestTelemetry::new(&routes, &rate_limiter, sampler, meter));
         let limits = RequestLimits::new(rate_limiter, config, meter);
-        Self { routes, telemetry, limits }
+        let around = Around { error_pages: routes.error_pages.clone(), telemetry, limits };
+        Self { routes, around }
     }
 
     /// The same API with this limiter, which differs by its connection only (see
     /// [`Limiter::with_connection`]).
     #[must_use]
     pub fn with_limiter(&self, limiter: &Limiter) -> Self {
-        Self { limits: self.limits.with_limiter(limiter), ..self.clone() }
+        let mut this = self.clone();
+        this.around.limits = self.around.limits.with_limiter(limiter);
+        this
     }
 
-    /// The routes within their layers, from the outermost. A `from_fn` layer allocates its future and clones
-    /// the layers below it for every request, a mapped response costs nothing.
+    /// The routes within their layers, from the outermost. There is one `from_fn`: each allocates its future for
+    /// every request, and clones the layers below it.
     pub fn into_router(self) -> Router {
-        let Self { routes, telemetry, limits } = self;
-        let (error_pages, has_tags) = (routes.error_pages.clone(), routes.has_tags);
+        let Self { routes, around } = self;
+        let has_tags = routes.has_tags;
         let layers = ServiceBuilder::new()
             .map_response(move |response| cdn::add_headers(response, has_tags))
             .map_response(cache_policy::add_headers)
             .map_response(html_headers::add)
-            .layer(from_fn_with_state(error_pages, error_page::replace_problem))
-            .layer(from_fn_with_state(telemetry, request_telemetry::observe))
             .map_response(cors::allow_any_origin)
-            .layer(from_fn_with_state(Arc::new(limits), request_limits::enforce));
+            .layer(from_fn_with_state(Arc::new(around), handle));
         routes.into_router(layers)
     }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use axum::middleware::Next;
@@ -51,30 +51,6 @@ const fn sixteenths(group: Group) -> usize {
     }
 }
 
-/// Handles a request within the limits. Preflights have none, since they read nothing.
-pub(crate) async fn enforce(
-    State(limits): State<Arc<RequestLimits>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if cors::is_preflight(&request) {
-        return next.run(request).await;
-    }
-    let route = request.extensions().get::<Arc<Route>>().cloned();
-    let has_body = route.as_ref().is_some_and(|route| route.has_body);
-    // Safe: what a handler leaves behind when it panics is shared through locks and channels that tolerate it.
-    let handled = AssertUnwindSafe(pin!(limits.handle(request, route, next))).catch_unwind().await;
-    let result = handled.unwrap_or_else(|_| Err(ApiError::Internal(Panicked.into())));
-    result.unwrap_or_else(|error| {
-        let mut response = error.into_response();
-        if has_body {
-            // It may not have been read to its end (RFC 9112, sections 9.3 and 9.6).
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
-    })
-}
-
 /// A handler panicked. The panic hook has logged where; the message of the panic may quote the request.
 #[derive(Debug, thiserror::Error)]
 #[error("handler panicked")]
@@ -98,6 +74,27 @@ impl RequestLimits {
 
     pub(crate) fn with_limiter(&self, limiter: &Limiter) -> Self {
         Self { rate_limiter: self.rate_limiter.with_limiter(limiter.clone()), ..self.clone() }
+    }
+
+    /// Handles a request within the limits. Preflights have none, since they read nothing.
+    pub(crate) async fn enforce(&self, request: Request, next: Next) -> Response {
+        if cors::is_preflight(&request) {
+            return next.run(request).await;
+        }
+        let route = request.extensions().get::<Arc<Route>>().cloned();
+        let has_body = route.as_ref().is_some_and(|route| route.has_body);
+        // Safe: what a handler leaves behind when it panics is shared through locks and channels that tolerate
+        // it.
+        let handled = AssertUnwindSafe(pin!(self.handle(request, route, next))).catch_unwind().await;
+        let result = handled.unwrap_or_else(|_| Err(ApiError::Internal(Panicked.into())));
+        result.unwrap_or_else(|error| {
+            let mut response = error.into_response();
+            if has_body {
+                // It may not have been read to its end (RFC 9112, sections 9.3 and 9.6).
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
+        })
     }
 
     /// Counts a request and handles it. A request that is rejected because too many are in flight does not

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::middleware::Next;
 use axum::response::Response;
 use chart_index_instrumentation::Sampler;
 use opentelemetry::metrics::Meter;
 use tokio::time::Instant;
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use crate::method_label::MethodLabel;
 use crate::rate_limit::PeerAddress;
@@ -26,18 +25,6 @@ pub(crate) struct RequestTelemetry {
     log: RequestLog,
     sampler: RequestSampler,
     metrics: RequestMetrics,
-}
-
-/// Handles a request in its span, records and logs it.
-pub(crate) async fn observe(
-    State(telemetry): State<Arc<RequestTelemetry>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let observation = telemetry.start(&request);
-    let mut response = next.run(request).instrument(observation.span.clone()).await;
-    telemetry.finish(&observation, &mut response);
-    response
 }
 
 impl RequestTelemetry {
@@ -56,7 +43,7 @@ impl RequestTelemetry {
     }
 
     /// Starts to observe a request.
-    fn start(&self, request: &Request) -> Observation {
+    pub(crate) fn start(&self, request: &Request) -> Observation {
         let started = Instant::now();
         let peer = PeerAddress::of(request);
         let route = request.extensions().get::<Arc<Route>>().cloned();
@@ -68,7 +55,7 @@ impl RequestTelemetry {
     }
 
     /// Records and logs a request, and adds its id to the response.
-    fn finish(&self, observation: &Observation, response: &mut Response) {
+    pub(crate) fn finish(&self, observation: &Observation, response: &mut Response) {
         let Observation { started, id, method, route, span } = observation;
         let (method, route) = (*method, route.as_deref());
         let Waited(waited) = response.extensions_mut().remove().unwrap_or_default();
@@ -91,12 +78,13 @@ pub(crate) struct Waited(pub(crate) Duration);
 
 /// A request in flight.
 #[derive(Debug)]
-struct Observation {
+pub(crate) struct Observation {
     started: Instant,
     id: HeaderValue,
     method: MethodLabel,
     route: Option<Arc<Route>>,
-    span: Span,
+    /// Disabled unless the request is sampled.
+    pub(crate) span: Span,
 }
 
 /// The text of an id, which is ASCII.

@@ -1,4 +1,5 @@
-//! The readiness of the process, at `/readyz` of the private listener (docs/operations/monitoring.md, "Health").
+//! The readiness of the process, at `/readyz` of the private listener (docs/operations/monitoring.md,
+//! "Health").
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -74,8 +74,7 @@ impl PublicApi {
         Self { routes, around }
     }
 
-    /// The same API with this limiter, which differs by its connection only (see
-    /// [`Limiter::with_connection`]).
+    /// The same API with this limiter, which differs by its queue only (see [`Limiter::with_own_queue`]).
     #[must_use]
     pub fn with_limiter(&self, limiter: &Limiter) -> Self {
         let mut this = self.clone();

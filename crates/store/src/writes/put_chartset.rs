@@ -1,4 +1,4 @@
-//! Stores song folders in one transaction: one in an ingest, a batch in an import.
+//! Stores song folders, several in one transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -70,11 +70,28 @@ impl Store {
     /// content only updates the path and the time of the last check. Charts that the folder no longer contains
     /// leave the chartset. Removed charts and chartsets stay removed, and erased ones are not stored.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
+        let outcomes = self.put_chartsets(&[draft], now_ms).await?;
+        outcomes.get(&draft.id).copied().ok_or_else(|| put_error(sqlx::Error::RowNotFound))
+    }
+
+    /// The same for song folders with different ids, of which those that changed are stored in one transaction.
+    ///
+    /// # Errors
+    /// None of those that changed is stored, also if PostgreSQL rejects a single one.
+    pub async fn put_chartsets(
+        &self,
+        drafts: &[&ChartsetDraft],
+        now_ms: i64,
+    ) -> Result<HashMap<ChartsetId, PutOutcome>, StoreError> {
+        let mut outcomes = HashMap::new();
         for _ in 0..MAX_ATTEMPTS {
-            let outcomes = self.put_folders(&[(draft, StoredTimes::now(now_ms))]).await?;
-            if let Some(outcome) = outcomes.get(&draft.id) {
-                return Ok(*outcome);
+            let is_missing = |draft: &&&ChartsetDraft| !outcomes.contains_key(&draft.id);
+            let missing = drafts.iter().filter(is_missing);
+            let missing: Vec<_> = missing.map(|draft| (*draft, StoredTimes::now(now_ms))).collect();
+            if missing.is_empty() {
+                return Ok(outcomes);
             }
+            outcomes.extend(self.put_folders(&missing).await?);
         }
         Err(put_error(sqlx::Error::RowNotFound))
     }
@@ -122,26 +139,16 @@ impl Store {
         objects: Option<&Objects>,
         mut connection: PooledConnection,
     ) -> Result<Put, sqlx::Error> {
-        // Most folders of an ingest are new or changed here, so the cheaper statement comes first. An import
-        // has compared them.
-        if let [folder @ Folder { times: StoredTimes { imported: None, now_ms, .. }, .. }] = folders
-            && sql::has_content(&mut connection, folder.draft.id, &folder.fingerprint).await?
-        {
-            let checked = record_unchanged(&mut connection, &[folder.expected()], *now_ms).await?;
-            if let Some(UnchangedChartset { id, removed, .. }) = checked.first().copied() {
-                let outcome = PutOutcome { effect: PutEffect::Unchanged, removed };
-                let charts = folder.charts.iter().map(|chart| (id, chart.hash, &chart.aliases));
-                sql::insert_aliases(&mut connection, charts).await?;
-                connection.release();
-                return Ok(Put::Stored(HashMap::from([(id, outcome)])));
-            }
-        }
+        let mut outcomes = record_if_unchanged(&mut connection, folders).await?;
+        let is_changed = |folder: &&Folder<'_>| !outcomes.contains_key(&folder.draft.id);
+        let folders: Vec<&Folder<'_>> = folders.iter().filter(is_changed).collect();
         let Some(StoredTimes { now_ms, .. }) = folders.first().map(|folder| folder.times) else {
-            return Ok(Put::Stored(HashMap::new()));
+            connection.release();
+            return Ok(Put::Stored(outcomes));
         };
         let ids = folders.iter().map(|folder| folder.draft.id);
         let mut transaction = connection.begin_with(removal_lock::begin_ingest(ids)).await?;
-        let canonical = store_charts(&mut transaction, objects, folders, now_ms).await?;
+        let canonical = store_charts(&mut transaction, objects, &folders, now_ms).await?;
         let missing = |chart: &&ChartDraft| !canonical.contains_key(&chart.hash);
         let charts = folders.iter().flat_map(|folder| &folder.charts).copied();
         let erased: HashSet<Entity> = charts.filter(missing).map(|chart| Entity::Chart(chart.hash)).collect();
@@ -161,11 +168,11 @@ impl Store {
         }
         transaction.commit().await?;
         connection.release();
-        let outcomes = upserted.iter().map(|row| {
+        for row in upserted {
             let effect = if row.added { PutEffect::Added } else { PutEffect::Updated };
-            Ok((parse_chartset_id(&row.id)?, PutOutcome { effect, removed: row.removed }))
-        });
-        Ok(Put::Stored(outcomes.collect::<Result<_, sqlx::Error>>()?))
+            outcomes.insert(parse_chartset_id(&row.id)?, PutOutcome { effect, removed: row.removed });
+        }
+        Ok(Put::Stored(outcomes))
     }
 }
 
@@ -201,11 +208,40 @@ impl<'a> Folder<'a> {
     }
 }
 
+/// Records those folders of an ingest that are unchanged, and returns their outcomes. An import has compared
+/// its own.
+///
+/// Most folders of an ingest are new or changed here, so the cheaper statement comes first.
+async fn record_if_unchanged(
+    connection: &mut PgConnection,
+    folders: &[Folder<'_>],
+) -> Result<HashMap<ChartsetId, PutOutcome>, sqlx::Error> {
+    let Some(Folder { times: StoredTimes { imported: None, now_ms, .. }, .. }) = folders.first() else {
+        return Ok(HashMap::new());
+    };
+    let expected: Vec<_> = folders.iter().map(Folder::expected).collect();
+    let expected = sql::with_content(connection, expected).await?;
+    if expected.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let unchanged = record_unchanged(connection, &expected, *now_ms).await?;
+    let outcome = |&UnchangedChartset { id, removed, .. }: &_| {
+        (id, PutOutcome { effect: PutEffect::Unchanged, removed })
+    };
+    let outcomes: HashMap<_, _> = unchanged.iter().map(outcome).collect();
+    let mut charts = Vec::new();
+    for folder in folders.iter().filter(|folder| outcomes.contains_key(&folder.draft.id)) {
+        charts.extend(folder.charts.iter().map(|chart| (folder.draft.id, chart.hash, &chart.aliases)));
+    }
+    sql::insert_aliases(connection, charts.into_iter()).await?;
+    Ok(outcomes)
+}
+
 /// Stores the new charts. Returns what is stored for every hash of the folders, except those that were erased.
 async fn store_charts(
     connection: &mut PgConnection,
     objects: Option<&Objects>,
-    folders: &[Folder<'_>],
+    folders: &[&Folder<'_>],
     now_ms: i64,
 ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
     let mut charts: Vec<&ChartDraft> = folders.iter().flat_map(|folder| &folder.charts).copied().collect();

@@ -11,11 +11,11 @@ use chart_index_domain::{
 use chart_index_objects::Objects;
 use sqlx::PgConnection;
 
-use crate::Precedence;
 use crate::error::corrupt;
-use crate::schema::column_values::{AnalysisValues, parse_entity, source_columns};
+use crate::schema::column_values::{AnalysisValues, parse_chartset_id, parse_entity, source_columns};
 use crate::schema::derived_columns::DerivedColumns;
 use crate::schema::rows::{ChartRow, analysis_columns, chart_columns};
+use crate::{ExpectedChartset, Precedence};
 
 use crate::schema::sql_text::replace_nul;
 use crate::schema::statement_columns::{Columns, Parameters, Placeholder, array_literal};
@@ -52,17 +52,22 @@ pub(crate) struct Upserted {
     pub(crate) removed: bool,
 }
 
-/// Whether the chartset is stored with this content.
-pub(crate) async fn has_content(
+/// Returns the chartsets that are stored with the expected content.
+pub(crate) async fn with_content(
     connection: &mut PgConnection,
-    id: ChartsetId,
-    fingerprint: &[u8; 32],
-) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT EXISTS (SELECT FROM chartsets WHERE id = $1 AND content_fingerprint = $2)")
-        .bind(id.to_string())
-        .bind(fingerprint)
-        .fetch_one(connection)
-        .await
+    mut expected: Vec<ExpectedChartset>,
+) -> Result<Vec<ExpectedChartset>, sqlx::Error> {
+    let stored: Vec<String> = sqlx::query_scalar(
+        "SELECT id FROM unnest($1::text[], $2::bytea[]) AS expected (id, fingerprint)
+         JOIN chartsets USING (id) WHERE content_fingerprint = fingerprint",
+    )
+    .bind(expected.iter().map(|chartset| chartset.id.to_string()).collect::<Vec<_>>())
+    .bind(expected.iter().map(|chartset| &chartset.fingerprint[..]).collect::<Vec<_>>())
+    .fetch_all(connection)
+    .await?;
+    let stored = stored.iter().map(|id| parse_chartset_id(id)).collect::<Result<HashSet<_>, _>>()?;
+    expected.retain(|chartset| stored.contains(&chartset.id));
+    Ok(expected)
 }
 
 /// Returns the charts with these hashes that are stored.

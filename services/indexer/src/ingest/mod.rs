@@ -5,6 +5,7 @@
 //! transaction, so that an interrupted ingest leaves only complete chartsets. Unchanged inputs are not decoded,
 //! see [`crate::fingerprint`].
 
+mod batches;
 mod outcome;
 mod reader;
 mod removed_charts;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Level;
 use tracing::{Instrument, Span};
 
+use self::batches::{BATCH, Batches};
 use self::outcome::{RecordedOutcome, StoredChartset};
 use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
 use self::removed_charts::RemovedCharts;
@@ -42,8 +44,8 @@ use crate::percentiles;
 use crate::report::{ChartsetLine, ChartsetOutcome, Report, plural};
 use crate::song_folder::SongFolder;
 
-/// Number of inputs that are stored concurrently: enough to keep PostgreSQL busy while one waits for its disk.
-const WRITERS: usize = 4;
+/// Number of inputs that are stored concurrently: enough for the transactions that run and for the next ones.
+const WRITERS: usize = 3 * BATCH;
 /// Number of fingerprints that are recorded in one statement.
 const FINGERPRINT_BATCH: usize = 256;
 
@@ -122,6 +124,8 @@ fn find_inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
 }
 
 struct Ingest {
+    /// `None` in a dry run.
+    store: Option<Store>,
     reader: Arc<Reader>,
     writer: Writer,
     metrics: IngestMetrics,
@@ -149,8 +153,10 @@ impl Ingest {
             sampler,
         };
         let removed = RemovedCharts::default();
-        let writer = Writer { store, stored_this_run, erased: removed.erased.clone(), stop: stop.clone() };
+        let batches = store.clone().map(|store| Arc::new(Batches::new(store)));
+        let writer = Writer { batches, stored_this_run, erased: removed.erased.clone(), stop: stop.clone() };
         Self {
+            store,
             reader: Arc::new(reader),
             writer,
             metrics: IngestMetrics::new(&meter()),
@@ -165,7 +171,7 @@ impl Ingest {
     /// file has any more.
     async fn run(mut self, report: &mut Report) -> Result<Completion> {
         let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
-        let Some(store) = self.writer.store.clone() else {
+        let Some(store) = self.store.clone() else {
             return self.process_all(&mut signalled, report).await;
         };
         self.removed = tokio::select! {
@@ -354,7 +360,7 @@ impl Ingest {
 
     async fn flush(&mut self) -> Result<()> {
         let fingerprints: Vec<_> = self.fingerprints.drain().map(|(_, fingerprint)| fingerprint).collect();
-        let Some(store) = self.writer.store.as_ref().filter(|_| !fingerprints.is_empty()) else {
+        let Some(store) = self.store.as_ref().filter(|_| !fingerprints.is_empty()) else {
             return Ok(());
         };
         retry_store_call(&self.stop, || store.put_input_fingerprints(&fingerprints)).await?;

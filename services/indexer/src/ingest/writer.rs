@@ -1,24 +1,23 @@
-//! Stores decoded song folders, one transaction each.
+//! Stores decoded song folders.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
-use chart_index_store::{InputFingerprint, PutEffect, Store, StoreError};
+use chart_index_store::{InputFingerprint, PutEffect, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
+use super::batches::Batches;
 use super::outcome::{RecordedOutcome, StoredChartset};
 use super::reader::StoredHashes;
-use crate::backoff::retry_store_call;
-use crate::clock::now_ms;
 use crate::report::{ChartsetLine, ChartsetOutcome, error_chain};
 use crate::song_folder::{RefusedFile, SongFolder};
 
 #[derive(Clone)]
 pub(super) struct Writer {
     /// `None` in a dry run.
-    pub(super) store: Option<Store>,
+    pub(super) batches: Option<Arc<Batches>>,
     /// The charts stored by this run.
     pub(super) stored_this_run: StoredHashes,
     /// Charts that are erased.
@@ -57,11 +56,12 @@ impl Writer {
         for folder in folders {
             complete &= !folder.is_unreadable;
             outcome.refused.extend(folder.refused);
-            if let Some(draft) = &folder.draft {
-                let line = self.store_draft(draft).await?;
+            if let Some(draft) = folder.draft {
+                let draft = Arc::new(draft);
+                let line = self.store_draft(&draft).await?;
                 complete &= line.outcome != ChartsetOutcome::Failed;
                 report.chartsets.push(line);
-                outcome.chartsets.push(StoredChartset::from_draft(draft, &self.erased));
+                outcome.chartsets.push(StoredChartset::from_draft(&draft, &self.erased));
             }
         }
         if let Some(mut fingerprint) = fingerprint.filter(|_| complete)
@@ -79,10 +79,10 @@ impl Writer {
         Ok(report)
     }
 
-    async fn store_draft(&self, draft: &ChartsetDraft) -> Result<ChartsetLine, StoreError> {
+    async fn store_draft(&self, draft: &Arc<ChartsetDraft>) -> Result<ChartsetLine, StoreError> {
         let line = ChartsetLine::new(ChartsetOutcome::Read, draft.path.clone(), draft.id, draft.charts.len());
-        let Some(store) = &self.store else { return Ok(line) };
-        let put = match retry_store_call(&self.stop, || store.put_chartset(draft, now_ms())).await {
+        let Some(batches) = &self.batches else { return Ok(line) };
+        let put = match batches.put(draft, &self.stop).await {
             Err(error) if error.is_rejected() => {
                 let reason = Some(error_chain(&error));
                 return Ok(ChartsetLine { outcome: ChartsetOutcome::Failed, reason, ..line });

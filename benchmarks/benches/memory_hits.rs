@@ -118,7 +118,6 @@ fn poll(changes: &RecentChanges, charts: Range<u32>) {
         lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
-        oldest_pending: None,
         changes: entities.collect(),
         complete_after: 0,
     };

@@ -58,7 +58,6 @@ async fn main() -> Result<()> {
 
     let start = Instant::now();
     fill(&store, options).await?;
-    store.assign_sequences().await?;
     let (seconds, sets) = (start.elapsed().as_secs().max(1), options.chartsets());
     eprintln!(
         "{sets} chartsets, {} charts: {seconds} s, {} chartsets per second",

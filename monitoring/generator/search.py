@@ -181,13 +181,6 @@ def sync():
             {"age": f"max({metric('chart_index_sync_lag_seconds')})"},
             limit=LAG_LIMIT,
         ),
-        graph(
-            "Changes without a number",
-            "Age of the oldest change that is not in the change feed yet.",
-            "s",
-            {"age": f"max({metric('chart_index_change_feed_oldest_age_seconds')})"},
-            limit=LAG_LIMIT,
-        ),
         graph("Time since the last pass", "That was successful.", "s", {f"{{{{{NODE}}}}}": SINCE_SYNC}),
         graph(
             "Passes by outcome",

@@ -115,14 +115,7 @@ mod tests {
         let changes: Vec<_> = entities.iter().map(change).collect();
         let last_removal = changes.iter().map(|change| change.last_removal).max().unwrap_or(0);
         let lineage = Lineage::from_bytes([1; 8]);
-        let poll = CataloguePoll {
-            lineage,
-            position,
-            last_removal,
-            oldest_pending: None,
-            changes,
-            complete_after: 0,
-        };
+        let poll = CataloguePoll { lineage, position, last_removal, changes, complete_after: 0 };
         rules.changes.apply(poll, Instant::now() + Duration::from_mins(1));
     }
 

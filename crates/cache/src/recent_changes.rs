@@ -39,11 +39,9 @@ pub(crate) enum Currency {
     Unknown,
 }
 
-/// How long a poll shows what is current. Together with [`MAX_PENDING`] this makes up the five seconds within
-/// which a removal is in force (docs/api.md, "ROX file").
+/// How long a poll shows what is current, of the five seconds within which a removal is in force (docs/api.md,
+/// "ROX file").
 const MAX_SILENCE: Duration = Duration::from_secs(3);
-/// The maximum age of a change that a poll found without a sequence.
-const MAX_PENDING: Duration = Duration::from_secs(2);
 
 impl RecentChanges {
     /// Without a poll, nothing is known.
@@ -66,15 +64,13 @@ impl RecentChanges {
         if is_late && changes.origin != Some(poll.position.origin) {
             return;
         }
-        let oldest_pending = poll.oldest_pending;
         changes.apply(poll);
         // In this order, and read in the opposite one: the confirmation applies to the new version only.
         self.current.store(changes.version.bits(), Ordering::Release);
         if !is_late {
             changes.last_poll_ms = began_ms;
-            let is_confirmed = oldest_pending.is_none_or(|age| age <= MAX_PENDING);
             let until_ms = began_ms + u64::try_from(MAX_SILENCE.as_millis()).unwrap_or(0);
-            self.confirmed_until_ms.store(if is_confirmed { until_ms } else { 0 }, Ordering::Release);
+            self.confirmed_until_ms.store(until_ms, Ordering::Release);
         }
     }
 
@@ -318,7 +314,7 @@ mod tests {
         let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, last_removal: 0 };
         let changes = changes.iter().map(change_of).collect();
         let (lineage, position) = (LINEAGE, position(ORIGIN, sequence));
-        CataloguePoll { lineage, position, last_removal: 0, oldest_pending: None, changes, complete_after: 0 }
+        CataloguePoll { lineage, position, last_removal: 0, changes, complete_after: 0 }
     }
 
     fn now_after(by: Duration) -> Now {
@@ -463,15 +459,6 @@ mod tests {
         assert_eq!(silence(Duration::from_secs(3)), Currency::Unknown);
         changes.apply(poll(11, &[(11, chart(1))]), Instant::now());
         assert_eq!(silence(Duration::from_mins(1)), Currency::Changed, "that is known without polls");
-
-        let poll_with = |pending| {
-            let oldest_pending = Some(Duration::from_millis(pending));
-            changes.apply(CataloguePoll { oldest_pending, ..poll(11, &[]) }, Instant::now());
-            currency(&changes, 2, version)
-        };
-        assert_eq!(poll_with(2_000), Currency::Current);
-        assert_eq!(poll_with(2_001), Currency::Unknown);
-        assert_eq!(poll_with(0), Currency::Current);
     }
 
     #[test]

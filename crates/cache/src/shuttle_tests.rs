@@ -29,7 +29,6 @@ fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
         lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
-        oldest_pending: None,
         changes: change.into_iter().collect(),
         complete_after: 0,
     }

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
-use std::time::Duration;
 
 use crate::identity::impl_hex_bytes;
 use crate::{ChartsetId, NoteHash};
@@ -96,8 +95,6 @@ pub struct CataloguePoll {
     pub position: Position,
     /// The last number of a removal by an operator; 0 if there was none.
     pub last_removal: u64,
-    /// The age of the oldest change that has no number yet; `None` if there is none.
-    pub oldest_pending: Option<Duration>,
     /// The last change of each entity with a number above [`complete_after`](Self::complete_after), in the
     /// order of the numbers.
     pub changes: Vec<CatalogueChange>,

@@ -16,7 +16,8 @@
 //! | `chart_percentiles` | number of keys | the percentiles of ratings and peak densities |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
-//! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
+//! | `pending_changes` | change | the changes of a running transaction |
+//! | `catalogue_changes` | changed chart or chartset | the change feed |
 //! | `mirror`, `mirror_unconfirmed`, `mirror_replacements` | one row; chartset; chart | how far this index, if it is a mirror, has followed another one |
 //! | `mirror_refusals` | chart or chartset | a change of that other index that was refused, and when it is tried again |
 //! | `last_ingest` | one row | when the last ingest began, and when one was last complete |
@@ -46,7 +47,6 @@ pub use connection::standby::Standby;
 pub use connection::store::Store;
 pub use error::StoreError;
 pub use feed::catalogue_watch::CatalogueWatch;
-pub use feed::change_feed::Backlog;
 pub use feed::change_feed_check::FeedMismatch;
 pub use feed::change_feed_pages::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd};
 pub use feed::export_snapshot::{ExportSnapshot, ExportedRox, SnapshotSize};

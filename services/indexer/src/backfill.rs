@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
-use crate::change_feed;
 use crate::report::{Progress, plural};
 
 /// Number of charts whose states are read in one query.
@@ -42,10 +41,8 @@ pub(crate) async fn backfill(store: &Store, full: bool) -> Result<()> {
         present: 0,
         failed: 0,
     };
-    let _numbering = change_feed::assign_in_background(store);
     let result = run.run(full).await;
     run.progress.finish();
-    change_feed::assign(store).await?;
     result?;
     let Backfill { written, present, failed, .. } = run;
     let written = plural(written, "chart");

@@ -204,12 +204,11 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
     },
-    /// Number changes, update all Meilisearch nodes, purge a CDN, build the hash filter, compute percentiles
-    /// and replace withdrawn exports, for as long as it runs
+    /// Update all Meilisearch nodes, purge a CDN, build the hash filter, compute percentiles and replace
+    /// withdrawn exports, for as long as it runs
     ///
-    /// Run one permanently, with or without Meilisearch nodes. It numbers all changes that have no number yet,
-    /// such as those of a command that was killed. It creates the index of a node that has none. Nodes are
-    /// independent: one that fails is retried and does not delay the others.
+    /// Run one permanently, with or without Meilisearch nodes. It creates the index of a node that has none.
+    /// Nodes are independent: one that fails is retried and does not delay the others.
     Follow {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,

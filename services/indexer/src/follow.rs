@@ -1,5 +1,5 @@
-//! `chart-indexer follow`: numbers changes, applies them to the search nodes, purges a CDN, builds the hash
-//! filter, computes percentiles and replaces withdrawn exports, for as long as it runs.
+//! `chart-indexer follow`: applies changes to the search nodes, purges a CDN, builds the hash filter, computes
+//! percentiles and replaces withdrawn exports, for as long as it runs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,17 +8,19 @@ use anyhow::Result;
 use chart_index_domain::ReadError;
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_search::{IndexWriter, Lag};
-use chart_index_store::{Backlog, Store};
+use chart_index_store::Store;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::export::Renewal;
-use crate::metrics::{BacklogGauges, IngestTimes};
+use crate::metrics::{Backlog, BacklogGauges, IngestTimes};
 use crate::metrics_listener::Readiness;
 use crate::purge::{self, Purger};
 use crate::search::{Follower, NodePosition};
-use crate::{change_feed, filter, percentiles};
+use crate::{filter, percentiles};
 
+/// How often the change feed is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How often the gauges and the readiness are set.
 const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -40,7 +42,7 @@ pub(crate) async fn follow(
     let followers = Follower::of_nodes(store, writers, sampler);
     let positions = followers.iter().map(Follower::position).collect();
     let mut tasks = JoinSet::new();
-    tasks.spawn(change_feed::follow(store.clone(), last_number));
+    tasks.spawn(poll(store.clone(), last_number));
     tasks.spawn(filter::follow(store.clone()));
     tasks.spawn(percentiles::follow(store.clone()));
     tasks.spawn(observe(store.clone(), positions, readiness));
@@ -59,17 +61,26 @@ pub(crate) async fn follow(
     }
 }
 
-/// Sets the readiness, and the gauges of the last ingest, of the changes without a number and, with nodes, of
-/// the changes that these lack. The gauges have no value while PostgreSQL is unavailable: the passes report it,
-/// which fail as well.
+/// Publishes the last number of the change feed. Never returns.
+async fn poll(store: Store, last_number: watch::Sender<u64>) -> Infallible {
+    loop {
+        // The passes, which fail as well, report an outage.
+        if let Ok(position) = store.feed_position().await {
+            last_number
+                .send_if_modified(|last| std::mem::replace(last, position.sequence) != position.sequence);
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Sets the readiness, and the gauges of the last ingest and, with nodes, of the changes that these lack. The
+/// gauges have no value while PostgreSQL is unavailable: the passes report it, which fail as well.
 async fn observe(store: Store, positions: Vec<NodePosition>, readiness: Readiness) -> Infallible {
-    let feed = BacklogGauges::of_change_feed(&meter());
     let nodes = BacklogGauges::of_nodes(&meter());
     let ingests = IngestTimes::new(&meter());
     let mut lags = vec![None; positions.len()];
     loop {
         readiness.set(positions.iter().all(|position| position.get().is_some()));
-        feed.set(store.pending_changes().await.ok());
         ingests.set(store.last_ingest().await.ok().flatten());
         nodes.set(greatest_backlog(&store, &positions, &mut lags).await.unwrap_or_default());
         tokio::time::sleep(INTERVAL).await;

@@ -3,7 +3,6 @@
 mod archive_folders;
 mod backfill;
 mod backoff;
-mod change_feed;
 mod cli;
 mod clock;
 mod export;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use chart_index_instrumentation::DATABASE_BUCKETS;
-use chart_index_store::{Backlog, LastIngest};
+use chart_index_store::LastIngest;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Meter};
 use strum::VariantArray;
@@ -194,6 +194,14 @@ fn observe_last_success<'a>(meter: &Meter, nodes: impl Iterator<Item = (&'a &'a 
         .build();
 }
 
+/// Changes that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    pub(crate) changes: u64,
+    /// The age of the first of them; `None` without changes.
+    pub(crate) oldest_age: Option<Duration>,
+}
+
 /// The number and the age of changes that wait, which grows after it was read. They have no value while the
 /// backlog is not known.
 #[derive(Debug, Default)]
@@ -206,15 +214,6 @@ impl BacklogGauges {
             meter,
             ("chart_index.sync.pending_changes", "Changes that a node lacks"),
             ("chart_index.sync.lag", "Age of the oldest change that a node lacks; 0 without one"),
-        )
-    }
-
-    /// The changes that are not in the change feed yet.
-    pub(crate) fn of_change_feed(meter: &Meter) -> Arc<Self> {
-        Self::new(
-            meter,
-            ("chart_index.change_feed.pending", "Changes that have no number in the change feed yet"),
-            ("chart_index.change_feed.oldest_age", "Age of the oldest of these changes"),
         )
     }
 

@@ -7,7 +7,6 @@ use chart_index_store::{FilePlace, FileTable, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
-use crate::change_feed;
 use crate::report::plural;
 use crate::stdout;
 
@@ -17,7 +16,6 @@ use crate::stdout;
 /// The objects of some files are missing or damaged, after all others are moved; or a store failed.
 pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
     let place = if to_postgresql { FilePlace::PostgreSql } else { FilePlace::Objects };
-    let _assignment = change_feed::assign_in_background(store);
     // Never cancelled: an interrupted run is dropped.
     let stop = CancellationToken::new();
     let (mut moved, mut lost) = (0, 0);
@@ -34,7 +32,6 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
             }
         }
     }
-    change_feed::assign(store).await?;
     let place = if to_postgresql { "PostgreSQL" } else { "the object store" };
     stdout::print(format_args!("{} moved to {place}", plural(moved, "file")))?;
     if lost > 0 {
@@ -48,9 +45,7 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
 /// # Errors
 /// A store failed.
 pub(crate) async fn gc(store: &Store, grace: Duration) -> Result<()> {
-    let _assignment = change_feed::assign_in_background(store);
     let collected = store.collect_objects(grace).await?;
-    change_feed::assign(store).await?;
     stdout::print(format_args!(
         "{} with {} bytes, {} with {} bytes deleted",
         plural(collected.listed, "object"),

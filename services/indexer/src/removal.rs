@@ -9,7 +9,6 @@ use chart_index_domain::{ChartsetId, Entity, NoteHash};
 use chart_index_store::{Removal, RemovalOutcome, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::change_feed;
 use crate::cli::{Entry, RemoveArguments};
 use crate::clock::now_ms;
 use crate::filter::{self, Due};
@@ -87,8 +86,6 @@ async fn add(store: &Store, removals: &[Removal]) -> Result<Vec<RemovalOutcome>>
     for batch in removals.chunks(BATCH) {
         outcomes.append(&mut store.remove(batch, now_ms()).await?);
     }
-    // Even if nothing changed: an earlier run may have been interrupted before it did.
-    change_feed::assign(store).await?;
     Ok(outcomes)
 }
 
@@ -117,7 +114,6 @@ pub(crate) async fn export(store: &Store) -> Result<()> {
 /// The store failed, or the hash filter could not be built.
 pub(crate) async fn restore(store: &Store, entry: Entry) -> Result<()> {
     let was_removed = store.restore(entity(entry), now_ms()).await?;
-    change_feed::assign(store).await?;
     filter::build(store, Due::AnyChange).await?;
     print_outcome(entry, if was_removed { "restored" } else { "was not removed" })
 }

@@ -7,7 +7,6 @@ use chart_index_chartfile::decode;
 use chart_index_domain::{ChartDraft, NoteHash};
 use chart_index_store::Store;
 
-use crate::change_feed;
 use crate::clock::now_ms;
 use crate::import::draft_of_rox;
 use crate::input_files::read_file;
@@ -23,7 +22,6 @@ pub(crate) async fn replace_rox(store: &Store, hash: NoteHash, file: &Path) -> R
     let draft =
         read_chart(hash, file).with_context(|| format!("{name} cannot replace the file of chart {hash}"))?;
     ensure!(store.replace_rox(&draft, Some(now_ms())).await?, "chart {hash} is not in the index");
-    change_feed::assign(store).await?;
     Ok(stdout::print(format_args!("chart {hash} has the ROX file of {name}"))?)
 }
 

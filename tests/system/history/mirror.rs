@@ -41,8 +41,6 @@ pub(crate) struct MirrorState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     More,
-    /// The next change waits for its number.
-    Pending,
     End,
     /// Changes were lost: the mirror started again.
     Lost,
@@ -74,11 +72,11 @@ impl Mirror {
             self.apply(item)?;
         }
         self.next = page["next"].as_u64().ok_or("no next")?;
-        Ok(match page["hasMore"] == true {
-            true if self.next == after => Step::Pending,
-            true => Step::More,
-            false => Step::End,
-        })
+        let has_more = page["hasMore"] == true;
+        if has_more && self.next == after {
+            return Err(format!("an empty page after {after} that is not the last one"));
+        }
+        Ok(if has_more { Step::More } else { Step::End })
     }
 
     fn apply(&mut self, item: &Value) -> Result<(), String> {
@@ -138,7 +136,7 @@ pub(crate) async fn follow(
                 Ok(state) => followed.states.push(state),
                 Err(violation) => followed.violations.push(violation),
             },
-            Ok(Step::Pending | Step::Unavailable) => (),
+            Ok(Step::Unavailable) => (),
             Err(violation) => followed.violations.push(violation),
         }
         tokio::time::sleep(PAUSE).await;

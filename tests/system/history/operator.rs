@@ -136,7 +136,7 @@ impl Operator {
             Fault::OpenTransaction(duration) => {
                 self.open_transaction("postgres", "CREATE TEMPORARY TABLE held (id int)", *duration);
             }
-            Fault::BlockNumbering(duration) => self.block_numbering(*duration),
+            Fault::BlockCommits(duration) => self.block_commits(*duration),
         }
     }
 
@@ -261,8 +261,8 @@ impl Operator {
         self.world.system().start_process(node);
     }
 
-    fn block_numbering(&mut self, duration: Duration) {
-        // Only assignments of numbers wait for this lock.
+    fn block_commits(&mut self, duration: Duration) {
+        // Commits wait for this lock, and readers do not.
         let statement = "LOCK TABLE change_feed IN EXCLUSIVE MODE";
         self.open_transaction("chart_index", statement, COMMIT_TIME + duration);
         self.wait(COMMIT_TIME);
@@ -314,7 +314,7 @@ fn scope(fault: &Fault) -> Scope {
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
         Fault::LoseObjects(_) => Scope::Objects(None),
         Fault::RestoreNode(..) => Scope::Search,
-        Fault::BlockNumbering(_) => Scope::Follow,
+        Fault::BlockCommits(_) => Scope::Follow,
         Fault::SlowPurges(_) => Scope::Purges,
         Fault::OpenTransaction(_) | Fault::PauseReplay(_) => Scope::Nothing,
         Fault::Kill(name, _) | Fault::Freeze(name, _) => scope_of_process(name),

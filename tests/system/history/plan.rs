@@ -103,8 +103,8 @@ pub(crate) enum Fault {
     RestoreNode(&'static str, Duration),
     /// A transaction in another database stays open.
     OpenTransaction(Duration),
-    /// Changes get no number; the writers are killed when they have committed theirs.
-    BlockNumbering(Duration),
+    /// Commits wait for their numbers; the writers are killed meanwhile.
+    BlockCommits(Duration),
 }
 
 impl Fault {
@@ -122,7 +122,7 @@ impl Fault {
             Self::FlushRedis => vec!["redis"],
             Self::FailOverRedis => vec!["redis", "redis-standby"],
             Self::LoseObjects(_) => vec![OBJECTS],
-            Self::OpenTransaction(_) | Self::BlockNumbering(_) => vec!["postgres"],
+            Self::OpenTransaction(_) | Self::BlockCommits(_) => vec!["postgres"],
         }
     }
 }
@@ -270,7 +270,7 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         19 => Fault::FlushRedis,
         20 => Fault::FailOverRedis,
         21 if random.one_in(3) => Fault::OpenTransaction(Duration::from_mins(1)),
-        21 | 22 => Fault::BlockNumbering(milliseconds(random, 8000, 12_000)),
+        21 | 22 => Fault::BlockCommits(milliseconds(random, 8000, 12_000)),
         23..=25 => Fault::PauseReplay(duration),
         26 => Fault::SlowPurges(duration),
         _ => Fault::RestoreNode(node, earlier),

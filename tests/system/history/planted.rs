@@ -59,11 +59,11 @@ const FAULTS: [PlantedFault; 32] = [
         "} else if last.change > version.sequence() + (1 << 32) {",
     ),
     fault(
-        "changes without a sequence are ignored",
+        "only one change of a transaction is numbered",
         Check::Freshness,
-        "crates/cache/src/recent_changes.rs",
-        "oldest_pending.is_none_or(|age| age <= MAX_PENDING)",
-        "oldest_pending.is_none_or(|_| true)",
+        "crates/store/migrations/0008_number_at_commit.up.sql",
+        "FROM taken GROUP BY entity",
+        "FROM taken GROUP BY entity LIMIT 1",
     ),
     fault(
         "the key of a page lacks its filter",

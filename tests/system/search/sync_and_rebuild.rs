@@ -100,20 +100,6 @@ async fn transaction_in_another_database_does_not_delay_sync() {
     open.wait().unwrap();
 }
 
-/// As after an ingest that was killed before it has numbered its changes.
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn rebuild_numbers_pending_changes() {
-    let catalogue = Catalogue::with_nodes(1).await;
-    catalogue.write_sets(5, "");
-    catalogue.ingest();
-    let _ = catalogue.database.psql(
-        "INSERT INTO pending_changes (entity, changed_at_ms) SELECT decode(id, 'hex'), 1 FROM chartsets",
-    );
-    assert!(catalogue.run(&["rebuild"]).contains("rebuilt with 5 chartsets"));
-    catalogue.assert_equal();
-}
-
 /// Changes that `follow` applies during a rebuild are not lost.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]

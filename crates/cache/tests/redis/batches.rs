@@ -113,7 +113,7 @@ async fn failed_batch_has_older_responses_or_an_error() {
     assert_eq!(responses.unwrap().len(), 2);
     wait_for_records(&server, 2).await;
     store.set_down(true);
-    replica.poll_pending(1);
+    replica.poll_other_origin(1);
     replica.clock.advance(Duration::from_secs(10));
     let (responses, asked) = read(&replica, &keys([1, 2]), &store).await;
     assert_eq!((responses.unwrap(), asked), (vec![version(0), version(0)], Some(vec![0, 1])));

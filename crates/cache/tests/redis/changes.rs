@@ -151,7 +151,7 @@ async fn record_from_a_clock_that_is_ahead_is_not_fresh() {
         eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() > 0).await;
         assert_eq!(here.read(key, &store).await, version(0), "current");
         cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
-        here.poll_pending(2);
+        here.poll_other_origin(2);
         assert_eq!(here.cache.get_from_memory(&key), MemoryLookup::Miss, "not for the time it is ahead");
     }
 }
@@ -215,7 +215,7 @@ async fn changed_entry_is_served_while_the_store_is_down_and_a_removed_one_is_no
     for key in [key(2), list] {
         assert!(fails(&replica, key, &store).await, "{key:?}");
     }
-    replica.poll_pending(3);
+    replica.poll_other_origin(3);
     assert!(fails(&replica, key(2), &store).await, "also without polls");
 }
 
@@ -279,7 +279,6 @@ async fn change_is_in_force_in_5_s_without_polls() {
         lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
-        oldest_pending: None,
         changes: vec![change],
         complete_after: 0,
     };

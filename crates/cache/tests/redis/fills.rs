@@ -115,7 +115,7 @@ async fn old_response_is_served_only_while_the_store_fails() {
     let replica = Replica::patient(&server).await;
     let store = Store::default();
     replica.read(key(1), &store).await;
-    replica.poll_pending(1);
+    replica.poll_other_origin(1);
     replica.clock.advance(Duration::from_mins(20));
     store.update();
     store.set_down(true);
@@ -137,7 +137,7 @@ async fn hanging_store_falls_back_to_an_older_response() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     replica.read(key(1), &Store::default()).await;
-    replica.poll_pending(1);
+    replica.poll_other_origin(1);
     replica.clock.advance(Duration::from_mins(20));
     let hanging = || replica.cache.get(key(1), std::future::pending::<Result<CachedResponse, ReadError>>);
     let started = tokio::time::Instant::now();
@@ -155,7 +155,7 @@ async fn hanging_store_falls_back_to_an_older_response_in_redis() {
     let mut connection = server.connection().await;
     eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     let replica = Replica::patient(&server).await;
-    replica.poll_pending(1);
+    replica.poll_other_origin(1);
     let started = tokio::time::Instant::now();
     let hanging = std::future::pending::<Result<CachedResponse, ReadError>>;
     assert_eq!(replica.cache.get(key(1), hanging).await.unwrap(), version(0));
@@ -293,7 +293,7 @@ async fn requests_above_the_limit_do_not_wait_for_a_fill() {
         assert!(matches!(hanging(&replica, key(number)).await, Err(FillError::Overloaded)));
     }
     // It is served only if the store cannot be read.
-    replica.poll_pending(1);
+    replica.poll_other_origin(1);
     replica.clock.advance(Duration::from_secs(10));
     assert_eq!(replica.read(key(1), &store).await, version(0));
     assert_eq!(store.reads(), 1);

@@ -123,13 +123,7 @@ impl Replica {
         apply(&self.changes, found);
     }
 
-    /// Finds a change that no sequence is assigned to, so that no entry can be shown to be current.
-    pub(crate) fn poll_pending(&self, sequence: u64) {
-        let oldest_pending = Some(Duration::from_secs(10));
-        apply(&self.changes, CataloguePoll { oldest_pending, ..polled(ORIGIN, sequence, &[]) });
-    }
-
-    /// Polls another server of the catalogue.
+    /// Polls another server of the catalogue: no entry can be shown to be current.
     pub(crate) fn poll_other_origin(&self, sequence: u64) {
         apply(&self.changes, polled(Origin(2), sequence, &[]));
     }
@@ -160,7 +154,6 @@ fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
         lineage: Lineage::from_bytes([1; 8]),
         position,
         last_removal: 0,
-        oldest_pending: None,
         changes: charts.collect(),
         complete_after: 0,
     }

@@ -1,7 +1,5 @@
 //! What a replica asks once a second: what has changed since it last asked.
 
-use std::time::Duration;
-
 use chart_index_domain::{CatalogueChange, CataloguePoll, ReadError};
 
 use crate::Store;
@@ -22,7 +20,6 @@ struct PollRow {
     last_sequence: i64,
     origin: i64,
     last_removal: i64,
-    oldest_pending_ms: Option<i64>,
     /// The changes, the last one first, each as a sequence and the sequence of its last removal (8 bytes), the
     /// length of the entity (2 bytes) and the entity; `None` without any.
     changes: Option<Vec<u8>>,
@@ -42,11 +39,8 @@ pub(crate) struct ServerPoll {
 }
 
 impl Store {
-    /// Returns the position of the server, the age of the oldest change without a sequence, and what has
-    /// changed after a sequence, up to the last 10,000 entities.
-    ///
-    /// The age is that of the first pending change by its transaction: one that was committed before it counts
-    /// as older, so every change that was committed longer ago is numbered.
+    /// Returns the position of the server, and what has changed after a sequence, up to the last 10,000
+    /// entities.
     pub async fn poll_catalogue(&self, after: u64) -> Result<CataloguePoll, ReadError> {
         Ok(self.poll_server(after).await?.poll)
     }
@@ -67,12 +61,6 @@ impl ServerPoll {
             " AS wal FROM pg_control_system()
              )
              SELECT change_feed_lineage() AS lineage, feed.last_sequence, server.origin, feed.last_removal, (
-                        SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - changed_at_ms
-                        FROM pending_changes
-                        WHERE transaction_id >= CASE WHEN feed.system_identifier = server.system_identifier
-                                                     THEN feed.pending_from ELSE '0' END
-                        ORDER BY transaction_id LIMIT 1
-                    ) AS oldest_pending_ms, (
                         SELECT string_agg(int8send(sequence) || int8send(last_removal)
                                           || int2send(octet_length(entity)::smallint) || entity, '')
                         FROM (
@@ -94,16 +82,13 @@ impl ServerPoll {
 impl PollRow {
     fn parse(self, after: i64) -> Result<ServerPoll, sqlx::Error> {
         let (lineage, position) = (lineage(self.lineage), position(self.last_sequence, self.origin));
-        // A clock that was set back makes a change look younger than none.
-        let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-        let oldest_pending = self.oldest_pending_ms.map(age);
         let mut changes = parse_changes(self.changes.as_deref().unwrap_or_default())?;
         changes.reverse();
         let oldest = changes.first().filter(|_| changes.len() == MAX_CHANGES);
         let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
         let last_removal = self.last_removal.unsigned_abs();
         Ok(ServerPoll {
-            poll: CataloguePoll { lineage, position, last_removal, oldest_pending, changes, complete_after },
+            poll: CataloguePoll { lineage, position, last_removal, changes, complete_after },
             system_identifier: self.system_identifier,
             is_standby: self.is_standby,
             server: ServerPosition { server: self.origin, wal: self.wal },

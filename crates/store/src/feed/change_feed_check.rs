@@ -29,10 +29,10 @@ pub enum FeedMismatch {
 }
 
 impl Store {
-    /// Returns the first 1,000 differences between the feed and the catalogue, except for pending changes.
+    /// Returns the first 1,000 differences between the feed and the catalogue.
     pub async fn feed_mismatches(&self) -> Result<Vec<FeedMismatch>, StoreError> {
         self.run_once("check the change feed", |mut connection| async move {
-            // One statement and therefore one snapshot of the catalogue, the feed and the pending changes.
+            // One statement and therefore one snapshot of the catalogue and the feed.
             let rows: Vec<(Vec<u8>, bool)> = sqlx::query_as(concat!(
                 "WITH catalogue AS (
                      SELECT chart.hash AS entity FROM charts AS chart WHERE ",
@@ -47,7 +47,6 @@ impl Store {
                      WHERE catalogue.entity IS NULL OR feed.entity IS NULL
                  )
                  SELECT entity, is_shown FROM mismatches
-                 WHERE entity NOT IN (SELECT entity FROM pending_changes)
                  ORDER BY entity LIMIT $1"
             ))
             .bind(MAX_MISMATCHES)

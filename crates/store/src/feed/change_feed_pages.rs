@@ -75,8 +75,6 @@ pub enum PageEnd {
     /// It has as many entries as requested, or as fit. Later changes may move entries of the page to the end of
     /// the feed, but add none to it.
     Full,
-    /// The next chartset has a change without a sequence.
-    Pending,
     /// The feed has no further entries.
     EndOfFeed,
 }
@@ -101,15 +99,12 @@ struct FeedRow {
     entity: Vec<u8>,
     replacement: Option<Vec<u8>>,
     is_removal: bool,
-    is_pending: bool,
 }
 
 impl Store {
     /// Returns up to `limit` entries after a sequence.
     ///
-    /// The records of chartsets are read in the snapshot of the entries. The page ends before an entry whose
-    /// chartset has changed again, without a sequence yet: a failover could lose that change, and the reader
-    /// would not learn of the loss.
+    /// The records of chartsets are read in the snapshot of the entries.
     ///
     /// # Errors
     /// [`FeedError::Lost`] if the change with this sequence was lost, or the lineage is another one.
@@ -156,25 +151,18 @@ async fn read_page(
     if is_lost {
         return Ok(None);
     }
-    let mut rows: Vec<FeedRow> = sqlx::query_as(
+    let rows: Vec<FeedRow> = sqlx::query_as(
             "SELECT sequence, changed_at_ms, change, entity,
                     change = 'removed' AND last_removal > 0 AS is_removal,
                     (SELECT replacement_digest FROM rox_files
-                     WHERE hash = entity AND replacement_digest IS NOT NULL AND change <> 'removed') AS replacement,
-                    octet_length(entity) = 8 AND change <> 'removed' AND entity IN (
-                        SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
-                    ) AS is_pending
+                     WHERE hash = entity AND replacement_digest IS NOT NULL AND change <> 'removed') AS replacement
              FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence LIMIT $2",
         )
         .bind(after)
         .bind(i64::from(limit))
         .fetch_all(&mut *connection)
         .await?;
-    let mut end = if rows.len() >= limit as usize { PageEnd::Full } else { PageEnd::EndOfFeed };
-    if let Some(pending) = rows.iter().position(|row| row.is_pending) {
-        rows.truncate(pending);
-        end = PageEnd::Pending;
-    }
+    let end = if rows.len() >= limit as usize { PageEnd::Full } else { PageEnd::EndOfFeed };
     let (entries, is_cut) = entries(connection, rows).await?;
     let end = if is_cut { PageEnd::Full } else { end };
     Ok(Some(FeedPage { lineage: lineage(lineage_of_feed), entries, end }))

@@ -1,7 +1,7 @@
 //! Compares the polls of a standby with those of its primary: whether the standby may serve reads.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use chart_index_domain::{CataloguePoll, Origin};
 
@@ -20,7 +20,6 @@ pub(crate) struct PrimaryPoll {
     pub(crate) began: Instant,
     origin: Origin,
     sequence: u64,
-    oldest_pending: Option<Duration>,
     system_identifier: i64,
     wal: i64,
 }
@@ -46,7 +45,6 @@ impl PrimaryPolls {
             began,
             origin: primary.poll.position.origin,
             sequence: primary.poll.position.sequence,
-            oldest_pending: primary.poll.oldest_pending,
             system_identifier: primary.system_identifier,
             wal: primary.server.wal,
         };
@@ -64,9 +62,9 @@ impl PrimaryPolls {
         self.0.back()
     }
 
-    /// The last poll whose changes the standby has. Its position in the WAL covers changes without a sequence;
-    /// a change that is committed without waiting for the disk may have a sequence before it is in the WAL of
-    /// another server.
+    /// The last poll whose changes the standby has. Its position in the WAL covers what has no sequence, as the
+    /// times of checks; a change that is committed without waiting for the disk may have a sequence before it is
+    /// in the WAL of another server.
     pub(crate) fn reached_by(&self, standby: &ServerPoll) -> Option<PrimaryPoll> {
         let is_reached = |primary: &&PrimaryPoll| {
             primary.system_identifier == standby.system_identifier
@@ -78,10 +76,8 @@ impl PrimaryPolls {
 }
 
 impl PrimaryPoll {
-    /// The poll of a standby that has reached this one, as a poll of the primary: with its origin, and what it
-    /// shows of changes without a sequence.
-    pub(crate) fn applied_to(self, standby: CataloguePoll) -> CataloguePoll {
-        let mut poll = CataloguePoll { oldest_pending: self.oldest_pending, ..standby };
+    /// The poll of a standby that has reached this one, as a poll of the primary: with its origin.
+    pub(crate) fn applied_to(self, mut poll: CataloguePoll) -> CataloguePoll {
         poll.position.origin = self.origin;
         poll
     }
@@ -103,6 +99,8 @@ pub(crate) fn check_standby(standby: &ServerPoll, primary: &ServerPoll) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use chart_index_domain::{Lineage, Position};
 
     use super::*;
@@ -114,7 +112,6 @@ mod tests {
             lineage: Lineage::from_bytes([1; 8]),
             position,
             last_removal: 0,
-            oldest_pending: None,
             changes: vec![],
             complete_after: 0,
         };
@@ -148,7 +145,7 @@ mod tests {
         assert_eq!(reached(12, 120), Some(times[2]));
         assert_eq!(reached(12, 119), Some(times[1]));
         assert_eq!(reached(11, 120), Some(times[1]), "the last sequence is missing");
-        assert_eq!(reached(10, 100), Some(times[0]), "changes without a sequence are missing");
+        assert_eq!(reached(10, 100), Some(times[0]), "what has no sequence is missing");
         assert_eq!([reached(10, 99), reached(9, 200)], [None, None]);
         let other = ServerPoll { system_identifier: 2, ..standby(12, 120) };
         assert_eq!(polls.reached_by(&other), None);
@@ -162,18 +159,6 @@ mod tests {
         let reached = polls.reached_by(&standby(10, 110)).unwrap();
         let applied = reached.applied_to(standby(10, 110).poll);
         assert_eq!(applied.position, Position { origin: Origin(3), sequence: 10 });
-    }
-
-    #[test]
-    fn pending_changes_are_those_of_the_primary() {
-        let oldest_pending = Some(Duration::from_secs(3));
-        let mut polls = PrimaryPolls::default();
-        let found = primary(10, 100);
-        let found = ServerPoll { poll: CataloguePoll { oldest_pending, ..found.poll }, ..found };
-        polls.push(Instant::now(), &found);
-        let reached = polls.reached_by(&standby(11, 101)).unwrap();
-        let applied = reached.applied_to(standby(11, 101).poll);
-        assert_eq!((applied.oldest_pending, applied.position.sequence), (oldest_pending, 11));
     }
 
     #[test]

@@ -4,9 +4,7 @@
 //! needs a rebuild if the feed does not continue from there: the position is in a gap or above the last
 //! sequence, or another origin assigned it.
 //!
-//! Entries are read with the current state of their chartsets, in one snapshot, up to the first one whose
-//! chartset has changed again without a sequence yet. A failover could lose that change, and an index with it,
-//! or without the one before it, would not learn of the loss.
+//! Entries are read with the current state of their chartsets, in one snapshot.
 
 use async_trait::async_trait;
 use chart_index_domain::search::{CatalogueChanges, IndexedChartset, UnappliedChanges};
@@ -28,7 +26,7 @@ pub struct ChartsetChanges {
     pub shown: Vec<IndexedChartset>,
     /// The position after these changes.
     pub next: Position,
-    /// Whether these are all changes that can be read now. Others may wait for a sequence.
+    /// Whether there are no further changes.
     pub is_last: bool,
 }
 
@@ -52,7 +50,6 @@ struct ChangeRow {
     origin: i64,
     id: String,
     is_removed: bool,
-    is_pending: bool,
 }
 
 #[derive(sqlx::FromRow)]
@@ -87,11 +84,9 @@ impl Store {
     ) -> Result<Option<ChartsetChanges>, sqlx::Error> {
         let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
         let Some(end) = end_of_feed(&mut snapshot, from).await? else { return Ok(None) };
-        let mut rows: Vec<ChangeRow> = sqlx::query_as(
+        let rows: Vec<ChangeRow> = sqlx::query_as(
             "SELECT sequence, change_feed_origin_of(sequence) AS origin, encode(entity, 'hex') AS id,
-                    change = 'removed' AS is_removed, change <> 'removed' AND entity IN (
-                        SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
-                    ) AS is_pending
+                    change = 'removed' AS is_removed
              FROM catalogue_changes WHERE sequence > $1 AND octet_length(entity) = 8
              ORDER BY sequence LIMIT $2",
         )
@@ -99,13 +94,10 @@ impl Store {
         .bind(i64::from(limit))
         .fetch_all(&mut *snapshot)
         .await?;
-        let first_pending = rows.iter().position(|row| row.is_pending);
-        let is_last = first_pending.is_some() || rows.len() < limit as usize;
-        rows.truncate(first_pending.unwrap_or(rows.len()));
+        let is_last = rows.len() < limit as usize;
         let next = match rows.last() {
-            _ if first_pending.is_none() && is_last => end,
-            Some(last) => position(last.sequence, last.origin),
-            None => from,
+            Some(last) if !is_last => position(last.sequence, last.origin),
+            _ => end,
         };
         let ids = |removed: bool| {
             let ids = rows.iter().filter(move |row| removed || !row.is_removed);
@@ -122,20 +114,15 @@ impl Store {
         position: Position,
     ) -> Result<UnappliedRow, sqlx::Error> {
         let row = sqlx::query_as(
-            "WITH numbered AS (
+            "WITH unapplied AS (
                  SELECT changed_at_ms FROM catalogue_changes
                  WHERE sequence > $1 AND octet_length(entity) = 8 ORDER BY sequence LIMIT $3
-             ), pending AS (
-                 SELECT changed_at_ms FROM pending_changes
-                 WHERE transaction_id >= pending_changes_from() AND octet_length(entity) = 8
-                 ORDER BY transaction_id LIMIT $3
              )
              SELECT is_lost_sequence($1) OR change_feed_origin_of($1) <> $2 AS is_lost,
                     change_feed_origin() AS origin,
                     (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS asked_ms,
-                    least((SELECT min(changed_at_ms) FROM numbered), (SELECT min(changed_at_ms) FROM pending))
-                        AS oldest_ms,
-                    (SELECT count(*) FROM numbered) + (SELECT count(*) FROM pending) AS count",
+                    min(changed_at_ms) AS oldest_ms, count(*) AS count
+             FROM unapplied",
         )
         .bind(position.sequence.cast_signed())
         .bind(position.origin.0.cast_signed())

@@ -59,14 +59,11 @@ macro_rules! select_indexed {
     };
 }
 
-/// The ids of the chartsets that have changed after the sequence `$1`, with a sequence or without.
+/// The ids of the chartsets that have changed after the sequence `$1`.
 macro_rules! changed_chartsets {
     () => {
         "SELECT encode(entity, 'hex') AS id FROM catalogue_changes
-         WHERE sequence > $1 AND octet_length(entity) = 8
-         UNION
-         SELECT encode(entity, 'hex') FROM pending_changes
-         WHERE transaction_id >= pending_changes_from() AND octet_length(entity) = 8"
+         WHERE sequence > $1 AND octet_length(entity) = 8"
     };
 }
 
@@ -79,25 +76,20 @@ impl Store {
         .await
     }
 
-    /// Returns the next shown chartsets in the order of their ids, except for those with changes that have no
-    /// sequence yet. Empty after the last.
+    /// Returns the next shown chartsets in the order of their ids. Empty after the last.
     pub async fn indexed_chartsets_after(
         &self,
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<Vec<IndexedChartset>, ReadError> {
         self.long_read("read chartsets to index", |mut connection| async move {
-            let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
-                select_indexed!(),
-                " WHERE id > $1 AND shown AND decode(id, 'hex') NOT IN (
-                      SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
-                  ) ORDER BY id LIMIT $2"
-            ))
-            // The empty text sorts before every id.
-            .bind(after.map(|id| id.to_string()).unwrap_or_default())
-            .bind(i64::from(limit))
-            .fetch_all(&mut *connection)
-            .await?;
+            let rows: Vec<IndexedRow> =
+                sqlx::query_as(concat!(select_indexed!(), " WHERE id > $1 AND shown ORDER BY id LIMIT $2"))
+                    // The empty text sorts before every id.
+                    .bind(after.map(|id| id.to_string()).unwrap_or_default())
+                    .bind(i64::from(limit))
+                    .fetch_all(&mut *connection)
+                    .await?;
             rows.into_iter().map(IndexedRow::parse).collect()
         })
         .await

@@ -21,14 +21,7 @@ const MAX_SORTED_MATCHES: u64 = 5_000;
 const NEAR_PART: u64 = 32;
 
 /// The subquery for a [`CatalogueState`](crate::search::total_cache::CatalogueState).
-macro_rules! catalogue_state {
-    () => {
-        "(SELECT origin, last_sequence, pending, newest_pending FROM change_feed, (
-              SELECT count(*) AS pending, max(transaction_id)::text::bigint AS newest_pending FROM pending_changes
-              WHERE transaction_id >= pending_changes_from()
-          ) AS pending_changes)"
-    };
-}
+const CATALOGUE_STATE: &str = "(SELECT origin, last_sequence FROM change_feed)";
 
 /// Appends the statement for a page: its rows, the total and the state of the catalogue, all of one snapshot.
 /// After a cursor there is one row more than the page has, if the list continues.
@@ -45,7 +38,7 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
             ", (SELECT ARRAY[rating_min, rating_max] FROM shown_chartsets WHERE id = page_id) AS ratings",
         );
     }
-    sql.push(" FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
+    sql.push(" FROM ").push(CATALOGUE_STATE).push(" AS state CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
         None => push_total(sql, query),
@@ -173,7 +166,7 @@ fn filters_before_sorting(query: &SearchQuery, total: Option<u64>, slice: &Slice
 
 /// Appends the statement for the total and the state of the catalogue, both of one snapshot.
 pub(crate) fn push_total_with_state(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
-    sql.push("SELECT state.*, total FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
+    sql.push("SELECT state.*, total FROM ").push(CATALOGUE_STATE).push(" AS state CROSS JOIN ");
     push_total(sql, query);
 }
 

@@ -25,15 +25,11 @@ pub(crate) struct Total {
     pub(crate) counted_at: Instant,
 }
 
-/// The position of the change feed, and the changes without a sequence. It differs after every change.
+/// The position of the change feed, which differs after every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct CatalogueState {
     origin: i64,
     pub(crate) last_sequence: i64,
-    /// The number of changes without a sequence, and the newest transaction of one. Both, since a transaction
-    /// may be committed after one with a higher id.
-    pending: i64,
-    newest_pending: Option<i64>,
 }
 
 impl CatalogueState {
@@ -44,8 +40,7 @@ impl CatalogueState {
     /// Whether this may be a later state than `other`, or the same one. An earlier one shows that the database
     /// was restored.
     pub(crate) fn may_follow(&self, other: &Self) -> bool {
-        self.origin == other.origin
-            && (self.last_sequence, self.pending) >= (other.last_sequence, other.pending)
+        self.origin == other.origin && self.last_sequence >= other.last_sequence
     }
 }
 

@@ -104,16 +104,13 @@ impl Store {
     /// before any removal.
     pub async fn has_removal_after(&self, of: Option<Lineage>, sequence: u64) -> Result<bool, ReadError> {
         self.short_read("read the last removal", |mut connection| async move {
-            let (lineage, last): (i64, Option<i64>) = sqlx::query_as(
-                "SELECT change_feed_lineage(), CASE WHEN NOT EXISTS (
-                     SELECT FROM pending_changes WHERE transaction_id >= pending_changes_from() AND is_removal
-                 ) THEN last_removal END FROM change_feed",
-            )
-            .fetch_one(&mut *connection)
-            .await?;
+            let (lineage, last): (i64, i64) =
+                sqlx::query_as("SELECT change_feed_lineage(), last_removal FROM change_feed")
+                    .fetch_one(&mut *connection)
+                    .await?;
             connection.release();
             let sequence = if of == Some(change_feed::lineage(lineage)) { sequence } else { 0 };
-            Ok(last.is_none_or(|last| last.unsigned_abs() > sequence))
+            Ok(last.unsigned_abs() > sequence)
         })
         .await
     }

@@ -1,4 +1,4 @@
-//! Polls: what has changed since the last one, and what has no sequence yet.
+//! Polls: what has changed since the last one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use chart_index_store::{CatalogueWatch, Store, StoreConfig};
 use chart_index_tests::{PrivatePostgres, TestDatabase};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash, id};
+use crate::support::{Catalogue, chart, config, folder, hash, id};
 
 /// Longer than anything that a test waits for.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -28,16 +28,14 @@ fn entities(poll: &CataloguePoll) -> Vec<Entity> {
 async fn entities_with_later_sequences_are_returned() {
     let catalogue = Catalogue::create().await;
     let empty = catalogue.poll(0).await;
-    assert_eq!((empty.position.sequence, empty.oldest_pending, empty.changes), (0, None, vec![]));
+    assert_eq!((empty.position.sequence, empty.changes), (0, vec![]));
     assert_eq!(empty.position, catalogue.store.position().await.unwrap());
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    catalogue.store.assign_sequences().await.unwrap();
     let first = catalogue.poll(0).await;
     assert_eq!(first.position.sequence, 2);
     let changed = [Entity::Chart(hash(1)), Entity::Chartset(id(1))];
     assert!(changed.iter().all(|entity| entities(&first).contains(entity)), "{first:?}");
     catalogue.remove(id(1), 20).await;
-    catalogue.store.assign_sequences().await.unwrap();
     let second = catalogue.poll(2).await;
     assert_eq!(second.changes.iter().map(|change| change.sequence).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(catalogue.poll(4).await.changes, []);
@@ -47,11 +45,9 @@ async fn entities_with_later_sequences_are_returned() {
 #[tokio::test]
 async fn removals_of_operators_are_marked() {
     let catalogue = Catalogue::create().await;
-    let store = &catalogue.store;
     let mut after = 0;
     // What has changed, and whether that is a removal.
     let mut changes = async || {
-        store.assign_sequences().await.unwrap();
         let poll = catalogue.poll(after).await;
         let last_removals = poll.changes.iter().map(|change| change.last_removal);
         assert_eq!(poll.last_removal > after, last_removals.max().is_some_and(|last| last > after));
@@ -89,7 +85,6 @@ async fn removals_of_operators_are_marked() {
     assert_eq!(changes().await, HashMap::from([(first, false), (other, false)]));
     // Before the next poll, something else changes.
     catalogue.remove(id(2), 70).await;
-    store.assign_sequences().await.unwrap();
     catalogue.put(&folder(2, [chart(2), chart(3)]), 80).await;
     assert!(changes().await[&other]);
 }
@@ -116,44 +111,6 @@ async fn only_the_last_changes_are_listed() {
     }
 }
 
-/// Also of a change that became visible below the last one that has a sequence.
-#[tokio::test]
-async fn pending_changes_have_an_age() {
-    let catalogue = Catalogue::create().await;
-    let mut early = OpenTransaction::begin(catalogue.database.url());
-    early.run("INSERT INTO pending_changes (entity, changed_at_ms) VALUES ('\\x0000000000000001', 1)");
-    catalogue.put(&folder(2, [chart(1)]), 10).await;
-    assert!(catalogue.poll(0).await.oldest_pending.unwrap() < TIMEOUT);
-    catalogue.store.assign_sequences().await.unwrap();
-    assert_eq!(catalogue.poll(0).await.oldest_pending, None);
-    early.commit();
-    assert!(catalogue.poll(0).await.oldest_pending.unwrap() > TIMEOUT);
-    catalogue.store.assign_sequences().await.unwrap();
-    assert_eq!(catalogue.poll(0).await.oldest_pending, None);
-}
-
-/// A restored database may assign transaction ids again, below those that were taken.
-#[tokio::test]
-async fn pending_changes_of_another_cluster_are_found() {
-    let catalogue = Catalogue::create().await;
-    catalogue.put(&folder(1, [chart(1)]), 10).await;
-    catalogue.store.assign_sequences().await.unwrap();
-    let _ = catalogue
-        .database
-        .psql("UPDATE change_feed SET system_identifier = 0, pending_from = '1000000000000'");
-    let before = catalogue.poll(0).await.position;
-    catalogue.remove(hash(1), 20).await;
-    assert!(catalogue.poll(0).await.oldest_pending.is_some());
-    assert_eq!(catalogue.store.assign_sequences().await.unwrap(), 2);
-    let after = catalogue.poll(before.sequence).await;
-    assert_eq!(
-        (after.oldest_pending, after.position.origin),
-        (None, before.origin),
-        "it is that of the server"
-    );
-    assert_eq!(entities(&after).len(), 2);
-}
-
 #[tokio::test]
 async fn a_watch_passes_on_each_poll() {
     let catalogue = Catalogue::create().await;
@@ -171,7 +128,6 @@ async fn a_watch_passes_on_each_poll() {
 
     let watch = CatalogueWatch::start(&catalogue.store, None, interval, on_poll).await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
-    catalogue.store.assign_sequences().await.unwrap();
     while watch.sequence() < 2 {
         assert!(before.elapsed() < TIMEOUT);
         tokio::task::yield_now().await;
@@ -202,7 +158,7 @@ async fn long_polls_of_100_replicas_take_little_cpu() {
     }
     let url = catalogue.database.url().to_owned();
     let writer = tokio::spawn({
-        let (store, url) = (catalogue.store.clone(), url.clone());
+        let url = url.clone();
         async move {
             let mut tenths = interval(Duration::from_millis(100));
             for tenth in 0.. {
@@ -217,9 +173,6 @@ async fn long_polls_of_100_replicas_take_little_cpu() {
                         hashes.collect::<Vec<_>>().join(",")
                     ),
                 );
-                if tenth % 10 == 9 {
-                    store.assign_sequences().await.unwrap();
-                }
             }
         }
     });

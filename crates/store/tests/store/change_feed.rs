@@ -1,15 +1,22 @@
-//! The change feed: numbers, tombstones, gaps after lost changes, and writers of the version before.
+//! The change feed: numbers, tombstones, and gaps after lost changes.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::time::Duration;
 
 use chart_index_domain::{ChartsetDraft, Lineage};
-use chart_index_store::{Backlog, FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd, Store};
-use chart_index_tests::PrivatePostgres;
+use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd, Store};
+use chart_index_tests::within;
+use tokio::time::timeout;
 
 use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id};
 
+/// Longer than anything that a test waits for.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
 impl Catalogue {
-    /// Assigns sequences, and returns the page of the feed after a sequence.
+    /// Returns the page of the feed after a sequence.
     async fn feed_after(&self, after: u64) -> Vec<FeedEntry> {
-        self.store.assign_sequences().await.unwrap();
         self.store.feed_after(after, None, 1_000).await.unwrap().entries
     }
 
@@ -95,7 +102,6 @@ async fn checks_of_unchanged_folders_are_no_changes() {
     let sequence = last(&catalogue.feed_after(0).await);
     catalogue.put(&draft, 20).await;
     catalogue.put(&ChartsetDraft { path: "alpha/moved".into(), ..draft }, 30).await;
-    assert_eq!(catalogue.store.pending_changes().await.unwrap(), Backlog { changes: 0, oldest_age: None });
     assert_eq!(catalogue.feed_after(sequence).await, []);
 }
 
@@ -157,41 +163,84 @@ async fn late_commits_are_never_skipped() {
     assert!(late[0].changed_at_ms <= seen[0].changed_at_ms, "it began first");
 }
 
-/// Writers insert into `pending_changes` only, so they do not wait for an assignment.
+/// Numbers become visible in their order: a transaction that has taken some blocks the commits of others until it
+/// is visible.
 #[tokio::test]
-async fn writers_and_assignments_do_not_wait_for_each_other() {
+async fn commits_wait_for_the_numbers_before_theirs() {
     let catalogue = Catalogue::create().await;
-    catalogue.put(&folder(1, [chart(1)]), 10).await;
-    let mut writer = OpenTransaction::begin(catalogue.database.url());
-    writer.run("UPDATE chartset_charts SET title = 'open'");
-    let entries = catalogue.feed_after(0).await;
-    assert_eq!(entries.len(), 2);
-    let mut assignment = OpenTransaction::begin(catalogue.database.url());
-    assignment.run("DELETE FROM pending_changes; LOCK catalogue_changes");
-    catalogue.put(&folder(2, [chart(1)]), 20).await;
-    assignment.roll_back();
-    writer.commit();
-    assert_eq!(sorted(described(&catalogue.feed_after(2).await)), ["added set 2 with 1", "updated chart 1"]);
+    let mut first = OpenTransaction::begin(catalogue.database.url());
+    first.run(
+        "INSERT INTO pending_changes (entity) VALUES ('\\x0000000000000009'); SET CONSTRAINTS ALL IMMEDIATE",
+    );
+    let store = catalogue.store.clone();
+    let second = tokio::spawn(async move { store.put_chartset(&folder(1, [chart(1)]), 10).await });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    within(TIMEOUT, async || (catalogue.database.psql(waiting) == "1").then_some(())).await;
+    assert_eq!(catalogue.feed_after(0).await, []);
+    first.commit();
+    second.await.unwrap().unwrap();
+    let feed = catalogue.feed_after(0).await;
+    assert_eq!(described(&feed[..1]), ["removed set 9"]);
+    assert_eq!(sorted(described(&feed[1..])), ["added chart 1", "added set 1 with 1"]);
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM pending_changes"), "0");
 }
 
-/// Of several processes, each finds all changes that were committed before its call.
-#[tokio::test]
-async fn concurrent_assignments_give_each_number_once() {
-    let catalogue = Catalogue::create().await;
+/// Several processes write chartsets with the same charts for a while. Returns whether one that polls meanwhile
+/// has missed a change.
+async fn polls_miss_changes(catalogue: &Catalogue) -> bool {
     let stores = [(); 4].map(|()| Store::new(&config(catalogue.database.url())));
-    for round in 0..5 {
-        let put = async |number: u64, store: &Store| {
-            let chart = chart(u32::try_from(round * 4 + number).unwrap());
-            store.put_chartset(&folder(number, [chart]), 10).await.unwrap();
-            store.assign_sequences().await.unwrap();
-        };
-        let [a, b, c, d] = &stores;
-        tokio::join!(put(1, a), put(2, b), put(3, c), put(4, d));
-        assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 0);
-        catalogue.assert_feed_matches().await;
+    let write = async |number: u32, store: &Store| {
+        for round in 0..25 {
+            let charts = [chart(1), chart(2), chart(10 + number * 25 + round)];
+            store.put_chartset(&folder(u64::from(number), charts), 10).await.unwrap();
+        }
+    };
+    let [a, b, c, d] = &stores;
+    let mut writes = pin!(async { tokio::join!(write(1, a), write(2, b), write(3, c), write(4, d)) });
+    let (mut seen, mut is_over) = (HashMap::new(), false);
+    let mut after = 0;
+    while !is_over {
+        is_over = timeout(Duration::from_millis(1), &mut writes).await.is_ok();
+        let poll = catalogue.store.poll_catalogue(after).await.unwrap();
+        seen.extend(poll.changes.iter().map(|change| (change.entity, change.sequence)));
+        after = poll.position.sequence;
     }
-    let entries = catalogue.store.feed_after(0, None, 1_000).await.unwrap().entries;
-    assert_eq!(last(&entries), catalogue.store.feed_position().await.unwrap().sequence);
+    let all = catalogue.store.poll_catalogue(0).await.unwrap().changes;
+    seen != all.iter().map(|change| (change.entity, change.sequence)).collect()
+}
+
+#[tokio::test]
+async fn polls_beside_writers_miss_no_change() {
+    let catalogue = Catalogue::create().await;
+    assert!(!polls_miss_changes(&catalogue).await);
+    // Each chartset first has three charts, and then another third one.
+    assert_eq!(catalogue.last_sequence(), 4 * (4 + 24 * 3));
+    catalogue.assert_feed_matches().await;
+}
+
+/// Without the lock a transaction may commit after one that has taken higher numbers.
+#[tokio::test]
+async fn numbers_without_a_lock_miss_changes() {
+    let catalogue = Catalogue::create().await;
+    let number_changes = "SELECT pg_get_functiondef('number_changes'::regproc)";
+    let mut function = catalogue.database.psql(number_changes);
+    for (original, replacement) in [
+        ("PERFORM pg_advisory_xact_lock(7105212083226935402);", ""),
+        (
+            "base := feed.last_sequence;",
+            "base := nextval('numbers') * 1000; PERFORM pg_sleep(random() / 100);",
+        ),
+        (
+            "SET last_sequence = range.last,",
+            "SET last_sequence = greatest(change_feed.last_sequence, range.last),",
+        ),
+    ] {
+        assert_eq!(function.matches(original).count(), 1, "{original}");
+        function = function.replace(original, replacement);
+    }
+    let _ = catalogue.database.psql(&format!("CREATE SEQUENCE numbers; {function}"));
+    assert!(polls_miss_changes(&catalogue).await);
 }
 
 /// Readers of sequences that the server has lost get an error; all others continue.
@@ -234,14 +283,12 @@ async fn feed_continues_in_its_own_lineage_only() {
     let (catalogue, other) = (Catalogue::create().await, Catalogue::create().await);
     for catalogue in [&catalogue, &other] {
         catalogue.put(&folder(1, [chart(1)]), 10).await;
-        catalogue.store.assign_sequences().await.unwrap();
     }
     let lineage = catalogue.store.feed_after(0, None, 10).await.unwrap().lineage;
     assert_eq!(catalogue.store.poll_catalogue(0).await.unwrap().lineage, lineage);
     // As after a restart.
     let _ = catalogue.database.psql("UPDATE change_feed SET origin = 0");
     catalogue.put(&folder(2, [chart(2)]), 20).await;
-    catalogue.store.assign_sequences().await.unwrap();
     assert_eq!(catalogue.store.feed_after(1, Some(lineage), 10).await.unwrap().lineage, lineage);
     for after in [0, 1] {
         let page = other.store.feed_after(after, Some(lineage), 10).await;
@@ -258,13 +305,10 @@ async fn what_another_lineage_numbered_is_from_before_any_removal() {
     let has_removal_after =
         async |lineage, sequence| catalogue.store.has_removal_after(lineage, sequence).await.unwrap();
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    catalogue.store.assign_sequences().await.unwrap();
     for lineage in [lineage, None] {
         assert!(!has_removal_after(lineage, 0).await, "nothing was removed");
     }
     catalogue.remove(id(1), 20).await;
-    assert!(has_removal_after(lineage, u64::MAX).await, "it has no number yet");
-    catalogue.store.assign_sequences().await.unwrap();
     let last = catalogue.store.feed_position().await.unwrap().sequence;
     assert!(!has_removal_after(lineage, last).await && has_removal_after(lineage, 2).await);
     assert!(has_removal_after(None, u64::MAX).await);
@@ -284,24 +328,6 @@ async fn the_origin_differs_for_another_table() {
                                  ALTER TABLE copy RENAME TO catalogue_changes",
     );
     assert_ne!(other.database.psql(origin), other.database.psql("SELECT origin FROM change_feed"));
-}
-
-/// Triggers record changes, whether or not the program assigns sequences.
-#[tokio::test]
-async fn unassigned_changes_are_pending() {
-    let catalogue = Catalogue::create().await;
-    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
-    catalogue.put(&folder(2, [chart(3)]), 10).await;
-    catalogue.remove(hash(2), 20).await;
-    catalogue.remove(id(2), 20).await;
-    let feed = catalogue.feed_after(0).await;
-    let known = ["added chart 1", "added set 1 with 1"];
-    // What was never known may have been read, before its removal.
-    let removed = ["removed chart 2", "removed chart 3", "removed set 2"];
-    assert_eq!(sorted(described(&feed)), [&known[..], &removed].concat());
-    catalogue.put(&folder(3, [chart(4)]), 30).await;
-    assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 2);
-    catalogue.assert_feed_matches().await;
 }
 
 #[tokio::test]
@@ -329,7 +355,6 @@ async fn pages_end_early_with_large_records() {
         large.metadata.tags = (0..10).map(|tag| format!("{tag}").repeat(100_000)).collect();
         catalogue.put(&folder(number.into(), [large]), 10).await;
     }
-    catalogue.store.assign_sequences().await.unwrap();
     let (mut after, mut pages) = (0, Vec::new());
     loop {
         let page = catalogue.store.feed_after(after, None, 1_000).await.unwrap();
@@ -343,59 +368,10 @@ async fn pages_end_early_with_large_records() {
     assert_eq!(pages.len(), 2, "{pages:?}");
 }
 
-/// A failover may lose a change without a sequence, and a record that contains it would stay in mirrors.
-#[tokio::test]
-async fn pages_end_before_a_change_without_a_sequence() {
-    let catalogue = Catalogue::create().await;
-    for number in 1..=2 {
-        catalogue.put(&folder(number.into(), [chart(number)]), 10).await;
-        catalogue.store.assign_sequences().await.unwrap();
-    }
-    let all = catalogue.feed_after(0).await;
-    catalogue.remove(id(2), 20).await;
-    let page = catalogue.store.feed_after(0, None, 10).await.unwrap();
-    let set = |entry: &FeedEntry| matches!(entry.entity, FeedEntity::Chartset(set, _) if set == id(2));
-    let before = all.iter().position(set).unwrap();
-    assert_eq!((&page.entries[..], page.end), (&all[..before], PageEnd::Pending));
-    let expected = ["removed chart 2", "removed set 2"];
-    assert_eq!(sorted(described(&catalogue.feed_after(last(&all)).await)), expected);
-    // A tombstone has no record.
-    catalogue.restore(id(2), 30).await;
-    let page = catalogue.store.feed_after(last(&all), None, 10).await.unwrap();
-    assert_eq!(sorted(described(&page.entries)), expected);
-}
-
-/// Deleted rows stay until a vacuum, which an open transaction prevents.
-#[tokio::test]
-async fn deleted_pending_rows_are_not_read() {
-    // Transactions of other tests would keep the bound low.
-    let server = PrivatePostgres::start();
-    let catalogue = Catalogue::create_on(server.url()).await;
-    let mut open = OpenTransaction::begin(catalogue.database.url());
-    open.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT FROM charts");
-    let pending = "INSERT INTO pending_changes (entity)
-                   SELECT substr(sha256(number::text::bytea), 1, 8) FROM generate_series(1, 20000) AS number";
-    let _ = catalogue.database.psql(pending);
-    catalogue.store.assign_sequences().await.unwrap();
-    let plan = catalogue.database.psql(
-        "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON)
-         SELECT changed_at_ms FROM pending_changes WHERE transaction_id >= pending_changes_from()
-         ORDER BY transaction_id LIMIT 1",
-    );
-    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
-    let pages = plan[0]["Plan"]["Plans"][0]["Shared Hit Blocks"].as_u64().unwrap();
-    assert!(pages < 20, "{plan:#}");
-    catalogue.put(&folder(1, [chart(1)]), 10).await;
-    assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 2);
-    open.roll_back();
-}
-
 #[tokio::test]
 async fn mismatches_are_found() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    assert_eq!(catalogue.store.feed_mismatches().await.unwrap(), [], "pending changes are not mismatches");
-    catalogue.store.assign_sequences().await.unwrap();
     catalogue.assert_feed_matches().await;
     let _ = catalogue
         .database

@@ -163,6 +163,19 @@ async fn database_with_an_edited_migration_is_refused() {
     assert!(reason.contains("create a new one"), "{reason}");
 }
 
+/// Programs before migration 8 have left changes without a number.
+#[tokio::test]
+async fn changes_without_a_number_get_one() {
+    let catalogue = Catalogue::create().await;
+    catalogue.store.revert_last().await.unwrap();
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    assert_eq!(catalogue.last_sequence(), 0);
+    catalogue.store.migrate().await.unwrap();
+    assert_eq!(catalogue.last_sequence(), 2);
+    assert_eq!(catalogue.store.feed_mismatches().await.unwrap(), []);
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM pending_changes"), "0");
+}
+
 /// After a rollback of the programs, deployments run `migrate` of the older version again.
 #[tokio::test]
 async fn newer_migrations_are_left_alone() {
@@ -201,7 +214,7 @@ async fn a_catalogue_of_another_folding_is_folded_by_migrate() {
     }
     let state = "SELECT (SELECT array_agg(chartsets ORDER BY id) FROM chartsets)::text,
                         (SELECT array_agg(shown_chartsets ORDER BY id) FROM shown_chartsets)::text,
-                        (SELECT count(*) FROM pending_changes)";
+                        (SELECT last_sequence FROM change_feed)";
     let stored = catalogue.database.psql(state);
     for version in [0, 99] {
         catalogue.database.psql(&format!(

@@ -13,7 +13,6 @@ async fn parts_have_what_is_known_and_shown() {
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(3)]), 10).await;
     catalogue.remove(hash(3), 20).await;
-    store.assign_sequences().await.unwrap();
     let entities: Vec<Entity> =
         store.sitemap_part(0).await.unwrap().into_iter().map(|(entity, _)| entity).collect();
     assert_eq!(entities.len(), 3, "{entities:?}");

@@ -55,11 +55,18 @@ impl Catalogue {
         PostgresSearch::new(self.store.clone(), CatalogueWatch::disabled()).search(query).await.unwrap()
     }
 
-    /// Returns the chartsets with changes that have no sequence yet, one for each change, oldest first.
-    pub(crate) fn changes(&self) -> Vec<ChartsetId> {
-        let changes =
-            "SELECT encode(entity, 'hex') FROM pending_changes WHERE octet_length(entity) = 8 ORDER BY ctid";
-        self.database.psql(changes).lines().map(|id| id.parse().unwrap()).collect()
+    /// Returns the last sequence of the change feed.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.database.psql("SELECT last_sequence FROM change_feed").parse().unwrap()
+    }
+
+    /// Returns the chartsets that have changed after a sequence.
+    pub(crate) fn changed_after(&self, sequence: u64) -> Vec<ChartsetId> {
+        let changes = format!(
+            "SELECT encode(entity, 'hex') FROM catalogue_changes
+             WHERE sequence > {sequence} AND octet_length(entity) = 8 ORDER BY sequence"
+        );
+        self.database.psql(&changes).lines().map(|id| id.parse().unwrap()).collect()
     }
 
     /// Returns the last change and the last check of a chartset.

@@ -78,7 +78,7 @@ fn respond(page: FeedPageBody, request: FeedPageRequest, headers: &RequestHeader
         // A client that waits again would get it from a cache at once.
         _ if page.is_empty && !request.wait.is_zero() => CachePolicy::NoStore,
         PageEnd::Full => CachePolicy::FullFeedPage,
-        PageEnd::Pending | PageEnd::EndOfFeed => CachePolicy::FeedTail,
+        PageEnd::EndOfFeed => CachePolicy::FeedTail,
     };
     page.body.into_response(headers, policy, MediaType::Json)
 }

@@ -83,8 +83,6 @@ pub(crate) struct ExportLine {
 /// charts were left out.
 pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<PathBuf> {
     let folder = ExportFolder::create(&options.directory)?;
-    // So that removals before it have numbers. A standby refuses this.
-    let _ = store.assign_sequences().await;
     let mut snapshot = store.export_snapshot().await?;
     let (manifest, lost) = write_all(&mut snapshot, folder.path(), options).await?;
     let name = name_of(&manifest)?;

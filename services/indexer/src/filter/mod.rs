@@ -14,7 +14,6 @@ use tracing::Level;
 
 use self::format::{HashFilter, key};
 use crate::backoff::retry_store_call;
-use crate::change_feed;
 use crate::clock::now_ms;
 use crate::report::{error_chain, plural};
 use crate::stdout;
@@ -61,22 +60,21 @@ pub(crate) async fn build(store: &Store, due: Due) -> Result<Option<NewHashFilte
     build_if_due(store, due).await.context("cannot build the hash filter")
 }
 
-/// Numbers the last changes of a command that was interrupted or failed, and builds the filter. Makes one short
-/// attempt, and prints what is left to do if it fails.
+/// Builds the filter after a command was interrupted or failed. Makes one short attempt, and prints what is left
+/// to do if it fails.
 pub(crate) async fn build_after_interruption(store: &Store) {
     let built = tokio::time::timeout(INTERRUPTED_TIMEOUT, build(store, Due::AnyChange)).await;
     if !matches!(built, Ok(Ok(_))) {
         print(
             Level::WARN,
-            "the last changes are stored, but may lack numbers or be missing in the hash filter: the next \
-             command that writes, or `chart-indexer follow`, adds them",
+            "the last changes are stored, but may be missing in the hash filter: the next command that writes, or \
+             `chart-indexer follow`, adds them",
         );
     }
 }
 
 async fn build_if_due(store: &Store, due: Due) -> Result<Option<NewHashFilter>> {
     let never = CancellationToken::new();
-    change_feed::assign(store).await?;
     let last = retry_store_call(&never, || store.hash_filter_state(MANY_CHANGES)).await?;
     if last.is_some_and(|last| !is_due(&last, due, now_ms())) {
         return Ok(None);

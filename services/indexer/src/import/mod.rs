@@ -25,7 +25,6 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::percentiles;
 use crate::report::{Progress, plural};
@@ -61,7 +60,6 @@ pub(crate) async fn import_verified(
     precedence: Precedence,
     removals: &LaterRemovals,
 ) -> Result<()> {
-    let _numbering = change_feed::assign_in_background(store);
     let mut import = Import::new(store, export, precedence, removals).await?;
     let result = import.run(export).await;
     let Import { progress, counts, other_files, .. } = import;

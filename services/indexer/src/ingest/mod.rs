@@ -35,7 +35,6 @@ use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
 use self::removed_charts::RemovedCharts;
 use self::writer::{InputReport, Writer};
 use crate::backoff::retry_store_call;
-use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
@@ -84,7 +83,6 @@ pub(crate) async fn ingest(
     if let Some(store) = &store {
         retry_store_call(&CancellationToken::new(), || store.record_ingest_start()).await?;
     }
-    let _numbering = store.as_ref().map(change_feed::assign_in_background);
     let ingest = Ingest::new(store.clone(), inputs, options.full, sampler);
     let completion = ingest.run(&mut report).await;
     let reported = report.finish().and_then(|()| Ok(report.print_summary(&mut std::io::stdout().lock())?));

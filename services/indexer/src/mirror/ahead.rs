@@ -58,7 +58,7 @@ impl Mirror<'_> {
             later.extend(removed.iter().map(|removed| (removed.entity, removed.sequence)));
         }
         self.looked_to.set(page.next);
-        Ok(page.has_more && page.next > request.after)
+        Ok(page.has_more)
     }
 
     /// Deletes what an operator has removed, as far as it is not deleted yet.

@@ -28,7 +28,6 @@ use tracing::Level;
 
 use self::upstream::{PageRequest, Upstream};
 use crate::backoff::{NODE_RESTART, Pauses};
-use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::import::LaterRemovals;
 use crate::metrics::MirrorMetrics;
@@ -37,8 +36,6 @@ use crate::signature::VerifyKeys;
 
 /// What the process locks: the database, whatever the address of the other index is.
 const LOCKED: &str = "mirror";
-/// Pause after a page without changes that is not the last one: the next change waits for its number.
-const PENDING_PAUSE: Duration = Duration::from_secs(10);
 /// How long the other index may wait for a change. Proxies often allow for a minute, like the timeout of a
 /// request.
 const WAIT: Duration = Duration::from_secs(50);
@@ -91,7 +88,6 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
     open(store, options).await?;
     // A new start may be with another setting, or a later version.
     store.retry_refusals().await?;
-    let _numbering = change_feed::assign_in_background(store);
     let mut mirror = Mirror {
         store,
         options,
@@ -196,9 +192,6 @@ impl Mirror<'_> {
             self.pauses.reset();
             if has_more {
                 wait = Duration::ZERO;
-                if next == after {
-                    tokio::time::sleep(PENDING_PAUSE).await;
-                }
                 continue;
             }
             self.finish(&state, next).await?;
@@ -233,7 +226,6 @@ impl Mirror<'_> {
         self.metrics.record_end();
         let (applied, refused) = (self.applied.take(), self.refused.take());
         if applied > 0 || refused > 0 {
-            change_feed::assign(self.store).await?;
             let changes = plural(applied, "change");
             self.print(
                 Level::INFO,

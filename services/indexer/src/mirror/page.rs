@@ -97,7 +97,7 @@ impl Page {
         let count = items.len();
         ensure!(count <= limit as usize, "it has {count} changes, but {limit} were requested");
         ensure!(next <= MAX_SEQUENCE, "next is {next}, above 2^53");
-        let is_after = if items.is_empty() { next == after } else { next > after };
+        let is_after = if items.is_empty() { next == after && !has_more } else { next > after };
         ensure!(is_after, "next is {next} after {after}, with {count} changes");
         let mut page = Self {
             chartsets: Vec::new(),

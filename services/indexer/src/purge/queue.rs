@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Position};
-use chart_index_store::Backlog;
 use tokio::time::Instant;
+
+use crate::metrics::Backlog;
 
 /// When tags are purged, from when their change was read. A replica learns of a change when it next polls,
 /// within about a second, or within three if it reads a standby that lags; one whose polls fail does not show
@@ -194,7 +195,6 @@ mod tests {
             lineage: Lineage::from_bytes([1; 8]),
             position: position(last),
             last_removal: removals.iter().copied().max().unwrap_or(0),
-            oldest_pending: None,
             changes: (after + 1..=last).map(change).collect(),
             complete_after: after,
         }

@@ -7,7 +7,6 @@ use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{IndexBatch, Target};
 use chart_index_store::{ChangesError, ChartsetChanges, Store};
 
-use crate::change_feed;
 use crate::search::node::{Node, Written};
 
 /// Maximum number of changes in a pass. A rebuild waits for at most one pass.
@@ -21,7 +20,7 @@ pub(crate) struct Pass {
     pub(crate) quarantined: u64,
     /// The position of the index after the pass.
     pub(crate) position: Position,
-    /// Whether there are no further changes that can be applied now.
+    /// Whether there were no further changes.
     pub(crate) is_last: bool,
 }
 
@@ -79,21 +78,13 @@ async fn write_documents(node: &Node, target: Target, changes: &ChartsetChanges)
 
 /// Runs passes until the index has everything that is committed when it is called. Returns its position.
 pub(crate) async fn catch_up(node: &Node, target: Target, from: Position) -> Result<Position> {
+    let goal = node.store.feed_position().await?;
     let mut position = from;
     loop {
-        change_feed::assign(&node.store).await?;
-        let goal = node.store.feed_position().await?;
-        loop {
-            let changes = changes_after(&node.store, position, CHANGES_PER_PASS).await?;
-            let pass = apply(node, target, position, &changes).await?;
-            position = pass.position;
-            if position.sequence >= goal.sequence {
-                return Ok(position);
-            }
-            // A change that has no number yet may hold others back.
-            if pass.is_last {
-                break;
-            }
+        let changes = changes_after(&node.store, position, CHANGES_PER_PASS).await?;
+        position = apply(node, target, position, &changes).await?.position;
+        if position.sequence >= goal.sequence {
+            return Ok(position);
         }
     }
 }

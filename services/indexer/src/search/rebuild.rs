@@ -9,7 +9,6 @@ use chart_index_store::{ProcessRole, Store};
 use chart_index_telemetry::print;
 use tracing::Level;
 
-use crate::change_feed;
 use crate::report::{Progress, plural};
 use crate::search::node::{Batches, Node};
 use crate::search::pass::catch_up;
@@ -24,8 +23,6 @@ const SAMPLE_SIZE: u32 = 50;
 /// # Errors
 /// A node failed. Its live index is unchanged, and the other nodes were rebuilt.
 pub(crate) async fn rebuild(store: &Store, writers: &[IndexWriter]) -> Result<()> {
-    // A new index lacks what has changed without a number yet, and each batch would read these changes.
-    change_feed::assign(store).await?;
     let mut failed = 0;
     for writer in writers {
         if let Err(error) = rebuild_one(store, writer).await {

@@ -17,7 +17,6 @@ use tracing::Level;
 use tracing::{Instrument, Span, field};
 
 use crate::backoff::{MIN_RESTART_PAUSE, NODE_RESTART, Pauses};
-use crate::change_feed;
 use crate::metrics::NodeMetrics;
 use crate::report::Progress;
 use crate::search::earlier_formats::delete_earlier_formats;
@@ -104,25 +103,19 @@ impl Follower {
             node.locks.try_acquire(ProcessRole::Sync).await?,
             "another process is already syncing this node"
         );
+        let goal = self.store.feed_position().await?;
         let mut written = Written::default();
         loop {
-            change_feed::assign(&self.store).await?;
-            let goal = self.store.feed_position().await?;
-            loop {
-                let pass = self.run_pass(&node).await?;
-                written += pass.written;
-                if pass.position.sequence >= goal.sequence {
-                    print_written(&node, written, pass.position)?;
-                    return self.clean_up().await;
-                }
-                if pass.is_last {
-                    break;
-                }
+            let pass = self.run_pass(&node).await?;
+            written += pass.written;
+            if pass.position.sequence >= goal.sequence {
+                print_written(&node, written, pass.position)?;
+                return self.clean_up().await;
             }
         }
     }
 
-    /// Applies changes as they get numbers. After an error, pauses at most until there is a new number, which
+    /// Applies changes as they are made. After an error, pauses at most until there is a new number, which
     /// also shows that PostgreSQL responds again. Never returns.
     pub(crate) async fn follow(mut self, mut numbers: watch::Receiver<u64>) -> Infallible {
         let mut pauses = Pauses::new(NODE_RESTART);

@@ -1,0 +1,2 @@
+DROP TRIGGER pending_changes_number ON pending_changes;
+DROP FUNCTION number_changes;

@@ -1,19 +1,17 @@
 //! Parsers of command-line arguments and environment variables, and text that is printed.
 //!
 //! - [`parse`]: the command line of a program.
-//! - [`SecretParser`][]: values that errors must not print, such as URLs with a password.
-//! - [`FileParser`], [`CommaSeparated`]: values in files.
+//! - [`SecretParser`], [`CommaSeparated`]: values that errors must not print, such as URLs with a password, and
+//!   files with them.
 //! - [`escape_controls`], [`escape_controls_in_json`]: text of others, for terminals and logs.
 //! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][]: durations.
 
 mod duration;
 mod escape;
-mod file;
 mod parse;
 mod secret;
 
 pub use duration::{parse_delay_milliseconds, parse_milliseconds};
 pub use escape::{escape_controls, escape_controls_in_json};
-pub use file::{CommaSeparated, FileParser};
 pub use parse::parse;
-pub use secret::SecretParser;
+pub use secret::{CommaSeparated, SecretParser};

@@ -1,6 +1,6 @@
 //! The settings `REDIS_URL` and `REDIS_CLUSTER_URLS`, and the files with their values.
 
-use chart_index_cli::{CommaSeparated, FileParser, SecretParser};
+use chart_index_cli::{CommaSeparated, SecretParser};
 use clap::Args;
 use clap::builder::ValueParserFactory;
 
@@ -22,7 +22,7 @@ pub struct RedisArguments {
         global = true,
         value_name = "FILE",
         conflicts_with = "redis_url",
-        value_parser = FileParser::<RedisUrl>::new()
+        value_parser = SecretParser::<RedisUrl>::in_file()
     )]
     redis_url_file: Option<RedisUrl>,
 
@@ -45,7 +45,7 @@ pub struct RedisArguments {
         global = true,
         value_name = "FILE",
         conflicts_with_all = ["redis_url", "redis_url_file", "redis_cluster_urls"],
-        value_parser = FileParser::<CommaSeparated<RedisUrl>>::new()
+        value_parser = SecretParser::<CommaSeparated<RedisUrl>>::in_file()
     )]
     redis_cluster_urls_file: Option<CommaSeparated<RedisUrl>>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chart_index_cli::{CommaSeparated, FileParser, SecretParser};
+use chart_index_cli::{CommaSeparated, SecretParser};
 use clap::Args;
 
 use crate::{ApiKey, NodeConfig, NodeUrl};
@@ -39,7 +39,7 @@ pub struct MeilisearchArguments {
         env = "MEILISEARCH_API_KEY_FILE",
         value_name = "FILE",
         conflicts_with = "meilisearch_api_key",
-        value_parser = FileParser::<CommaSeparated<ApiKey>>::new()
+        value_parser = SecretParser::<CommaSeparated<ApiKey>>::in_file()
     )]
     meilisearch_api_key_file: Option<CommaSeparated<ApiKey>>,
 }

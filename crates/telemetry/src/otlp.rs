@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chart_index_cli::{FileParser, SecretParser, parse_milliseconds};
+use chart_index_cli::{SecretParser, parse_milliseconds};
 use chart_index_instrumentation::Sampler;
 use clap::Args;
 use opentelemetry_otlp::{
@@ -48,7 +48,7 @@ pub struct OtlpConfig {
         env = "OTEL_EXPORTER_OTLP_HEADERS_FILE",
         value_name = "FILE",
         conflicts_with = "otlp_headers",
-        value_parser = FileParser::<OtlpHeaders>::new(),
+        value_parser = SecretParser::<OtlpHeaders>::in_file(),
         global = true
     )]
     pub otlp_headers_file: Option<OtlpHeaders>,

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::Context;
-use chart_index_cli::{FileParser, parse_milliseconds};
+use chart_index_cli::{SecretParser, parse_milliseconds};
 use chart_index_http::{CdnConfig, RequestLimitConfig, ServerConfig};
 use chart_index_objects::{ObjectStoreArguments, PublicObjectsUrl};
 use chart_index_ratelimit::{Limits, TrustedProxies};
@@ -183,7 +183,7 @@ pub(crate) struct StoreArguments {
         env = "DATABASE_READ_URL_FILE",
         value_name = "FILE",
         conflicts_with = "database_read_url",
-        value_parser = FileParser::<DatabaseUrl>::new()
+        value_parser = SecretParser::<DatabaseUrl>::in_file()
     )]
     database_read_url_file: Option<DatabaseUrl>,
 

@@ -1,6 +1,6 @@
 //! The settings `DATABASE_URL` and `DATABASE_URL_FILE`.
 
-use chart_index_cli::FileParser;
+use chart_index_cli::SecretParser;
 use clap::Args;
 
 use crate::DatabaseUrl;
@@ -19,7 +19,7 @@ pub struct DatabaseArguments {
         global = true,
         value_name = "FILE",
         conflicts_with = "database_url",
-        value_parser = FileParser::<DatabaseUrl>::new()
+        value_parser = SecretParser::<DatabaseUrl>::in_file()
     )]
     database_url_file: Option<DatabaseUrl>,
 }

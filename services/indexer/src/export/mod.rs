@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use chart_index_cli::FileParser;
+use chart_index_cli::SecretParser;
 use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName, ExportedFile, NoteHash};
 use chart_index_store::{ExportSnapshot, Store};
 use chart_index_telemetry::print;
@@ -61,7 +61,7 @@ pub(crate) struct SigningArguments {
         long,
         env = "EXPORT_SIGN_KEY_FILE",
         value_name = "FILE",
-        value_parser = FileParser::<SignKey>::new()
+        value_parser = SecretParser::<SignKey>::in_file()
     )]
     pub(crate) sign_key: Option<SignKey>,
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chart_index_cli::{FileParser, SecretParser};
+use chart_index_cli::SecretParser;
 use clap::{Args, ValueEnum};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
@@ -34,7 +34,7 @@ pub(crate) struct PurgeArguments {
     #[arg(long, env = "PURGE_HEADER", value_name = "NAME: VALUE", hide_env_values = true, value_parser = SecretParser::<Header>::new())]
     purge_header: Option<Header>,
     /// File with the value of `PURGE_HEADER`
-    #[arg(long, env = "PURGE_HEADER_FILE", conflicts_with = "purge_header", value_parser = FileParser::<Header>::new())]
+    #[arg(long, env = "PURGE_HEADER_FILE", conflicts_with = "purge_header", value_parser = SecretParser::<Header>::in_file())]
     purge_header_file: Option<Header>,
 }
 

@@ -61,6 +61,13 @@ impl StoreError {
         matches!(self, Self::Rejected { .. })
     }
 
+    /// Whether a retry of the transaction may succeed, which conflicted with another one.
+    pub(crate) fn is_transaction_conflict(&self) -> bool {
+        let (Self::Unavailable { source, .. } | Self::Rejected { source, .. } | Self::Failed { source, .. }) =
+            self;
+        source.downcast_ref().is_some_and(is_transaction_conflict)
+    }
+
     pub(crate) fn new(operation: &'static str, error: sqlx::Error) -> Self {
         if is_unavailable(&error) {
             Self::Unavailable { operation, source: cause(error) }

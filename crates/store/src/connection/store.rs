@@ -144,18 +144,6 @@ impl Store {
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        self.try_run_once(operation, work).await.map_err(|error| StoreError::new(operation, error))
-    }
-
-    /// Like [`run_once`](Self::run_once), but returns the error of sqlx.
-    pub(crate) async fn try_run_once<T, R>(
-        &self,
-        operation: &'static str,
-        work: impl FnOnce(PooledConnection) -> R,
-    ) -> Result<T, sqlx::Error>
-    where
-        R: Future<Output = Result<T, sqlx::Error>>,
-    {
         let run = async {
             let result = self.server.write(work).await;
             if let Err(error) = &result {
@@ -163,7 +151,8 @@ impl Store {
             }
             result
         };
-        self.server.metrics.observe(operation, run, error_type).await
+        let result = self.server.metrics.observe(operation, run, error_type).await;
+        result.map_err(|error| StoreError::new(operation, error))
     }
 
     /// Reads from the standby if it is current, else, or if it fails, from the primary.

@@ -10,7 +10,6 @@ use sqlx::{Connection, PgConnection};
 
 use crate::connection::pooled_connection::PooledConnection;
 use crate::connection::removal_lock;
-use crate::error::is_transaction_conflict;
 use crate::schema::column_values::parse_chartset_id;
 use crate::schema::derived_columns::DerivedColumns;
 use crate::schema::sql_text::replace_nul;
@@ -93,7 +92,7 @@ impl Store {
             }
             outcomes.extend(self.put_folders(&missing).await?);
         }
-        Err(put_error(sqlx::Error::RowNotFound))
+        Err(StoreError::new(OPERATION, sqlx::Error::RowNotFound))
     }
 
     /// Stores song folders with different ids. The result lacks chartsets that must not be replaced: another
@@ -126,10 +125,10 @@ impl Store {
         let mut attempt = 1;
         loop {
             let put =
-                self.try_run_once(OPERATION, |connection| Self::try_put(folders, self.objects(), connection));
+                self.run_once(OPERATION, |connection| Self::try_put(folders, self.objects(), connection));
             match put.await {
-                Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => attempt += 1,
-                put => return put.map_err(put_error),
+                Err(error) if error.is_transaction_conflict() && attempt < MAX_ATTEMPTS => attempt += 1,
+                put => return put,
             }
         }
     }
@@ -174,10 +173,6 @@ impl Store {
         }
         Ok(Put::Stored(outcomes))
     }
-}
-
-fn put_error(error: sqlx::Error) -> StoreError {
-    StoreError::new(OPERATION, error)
 }
 
 impl<'a> Folder<'a> {

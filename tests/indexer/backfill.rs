@@ -31,7 +31,7 @@ async fn backfill_equals_the_ingest() {
     database.0.psql(CLEAR);
     let verified = database.try_run(&["verify"]);
     assert_eq!(verified.code, Some(1));
-    let finding = format!("{charts} charts without a preview: run `chart-indexer backfill`\n");
+    let finding = format!("{charts} charts without all computed values: run `chart-indexer backfill`\n");
     assert!(verified.stdout.starts_with(&finding), "{}", verified.stdout);
     assert_eq!(database.run(&["backfill"]), format!("{charts} charts written, 0 up to date, 0 failed\n"));
     assert_eq!(database.0.psql(STORED), ingested);
@@ -46,7 +46,7 @@ async fn backfill_computes_ratings_of_older_versions() {
     let two = "WHERE hash IN (SELECT hash FROM charts ORDER BY hash DESC LIMIT 2)";
     database.0.psql(&format!("{CLEAR_ANALYSIS} {two}"));
     let verified = database.try_run(&["verify"]);
-    let finding = "2 charts without a rating and patterns of this version: run `chart-indexer backfill`\n";
+    let finding = "2 charts without all computed values: run `chart-indexer backfill`\n";
     assert!(verified.code == Some(1) && verified.stdout.starts_with(finding), "{}", verified.stdout);
     let last = "SELECT coalesce(max(sequence), 0) FROM catalogue_changes";
     let before = database.0.psql(last);

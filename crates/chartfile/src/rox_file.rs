@@ -1,6 +1,8 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
-use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, NoteHash, Variant};
+use chart_index_domain::{
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, FileAliases, NoteHash, Variant,
+};
 pub(crate) use chart_index_rox::MAX_NOTES;
 use chart_index_rox::{MAX_TIMING_POINTS, Metadata, NoteType, RoxChart, TimingPoint};
 
@@ -42,6 +44,25 @@ pub struct RoxContent {
     pub analysis: ChartAnalysis,
     /// Notes, timing and density curve for display.
     pub preview: ChartPreview,
+}
+
+impl RoxContent {
+    /// The chart in this file, without metadata.
+    #[must_use]
+    pub fn into_draft(self, rox: Vec<u8>) -> ChartDraft {
+        ChartDraft {
+            hash: self.hash,
+            numbers: self.numbers,
+            variant: self.variant,
+            analysis: Some(self.analysis),
+            rox: Some(rox),
+            preview: Some(self.preview),
+            metadata: ChartMetadata::default(),
+            declared_source: None,
+            alpha_beatmap_id: None,
+            aliases: FileAliases::default(),
+        }
+    }
 }
 
 /// Decodes a ROX file and computes the note hash, the numbers, the variant, the analysis and the preview of its

@@ -7,30 +7,20 @@ use std::marker::PhantomData;
 use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::limits::MAX_CHARTS;
-use crate::{FileAliases, MAX_CHART_TAGS};
-
 /// # Errors
-/// There are more charts than a chartset may have.
-pub(crate) fn deserialize_charts<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// There are more elements.
+pub(crate) fn deserialize_at_most<'de, D: Deserializer<'de>, T: Deserialize<'de>, const LIMIT: usize>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let (charts, more) = deserializer.deserialize_seq(First { limit: MAX_CHARTS, element: PhantomData })?;
-    if more { Err(de::Error::custom(format!("more than {MAX_CHARTS} charts"))) } else { Ok(charts) }
+    let (elements, more) = deserializer.deserialize_seq(First { limit: LIMIT, element: PhantomData })?;
+    if more { Err(de::Error::custom(format!("more than {LIMIT} charts"))) } else { Ok(elements) }
 }
 
-/// Further tags are dropped, as those of a chart file.
-pub(crate) fn deserialize_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let (tags, _) = deserializer.deserialize_seq(First { limit: MAX_CHART_TAGS, element: PhantomData })?;
-    Ok(tags)
-}
-
-/// Further values are dropped.
-pub(crate) fn deserialize_aliases<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// Further elements are dropped.
+pub(crate) fn deserialize_first<'de, D: Deserializer<'de>, T: Deserialize<'de>, const LIMIT: usize>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let first = First { limit: FileAliases::MAX_VALUES, element: PhantomData };
-    Ok(deserializer.deserialize_seq(first)?.0)
+    Ok(deserializer.deserialize_seq(First { limit: LIMIT, element: PhantomData })?.0)
 }
 
 /// The first elements of a list, and whether it has more.

@@ -5,14 +5,18 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ChartAnalysis, DensityCurve, KeyCount, NoteHash, Patterns, Rating, VARIANT_VERSION, Variant};
+use crate::bounded_lists::deserialize_first;
+use crate::{
+    ChartAnalysis, DensityCurve, KeyCount, NOTE_HASH_VERSION, NoteHash, Patterns, Rating, VARIANT_VERSION,
+    Variant,
+};
 
 /// The numbers of a chart (docs/formats/records.md, "Chart numbers"). BPM and density are rounded to 3
 /// decimals.
 ///
 /// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can
 /// be recomputed from it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartNumbers {
     /// The number of columns.
@@ -52,6 +56,9 @@ impl ChartNumbers {
     }
 }
 
+/// The maximum number of tags of a chart; further ones are dropped. Real charts have up to about 150.
+pub const MAX_CHART_TAGS: usize = 200;
+
 /// The metadata of a chart file. Strings are empty if the file does not have the field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -73,6 +80,7 @@ pub struct ChartMetadata {
     /// The name that the author gave to the difficulty, such as `Insane`.
     pub difficulty: String,
     /// Tags, in the order of the file.
+    #[serde(deserialize_with = "deserialize_first::<_, _, MAX_CHART_TAGS>")]
     pub tags: Vec<String>,
 }
 
@@ -116,18 +124,40 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// The chart with the extension fields of its variant.
+    /// A chart with all extension fields that it has, and the metadata of one of its files.
     #[must_use]
-    pub fn with_variant(self, variant: Option<Variant>) -> Self {
-        Self { variant, variant_version: variant.map(|_| VARIANT_VERSION), ..self }
+    pub fn new(hash: NoteHash, values: &ChartValues, metadata: &ChartMetadata) -> Self {
+        let ChartValues { numbers, variant, analysis, rox_bytes, .. } = *values;
+        Self {
+            hash,
+            note_hash_version: NOTE_HASH_VERSION,
+            numbers,
+            rox_bytes,
+            title: metadata.title.clone(),
+            artist: metadata.artist.clone(),
+            creator: metadata.creator.clone(),
+            difficulty: metadata.difficulty.clone(),
+            variant,
+            variant_version: variant.map(|_| VARIANT_VERSION),
+            rating: analysis.and_then(|analysis| analysis.rating),
+            patterns: analysis.map(|analysis| analysis.patterns),
+        }
     }
+}
 
-    /// The chart with its rating and its patterns.
-    #[must_use]
-    pub fn with_analysis(self, analysis: Option<ChartAnalysis>) -> Self {
-        let rating = analysis.and_then(|analysis| analysis.rating);
-        Self { rating, patterns: analysis.map(|analysis| analysis.patterns), ..self }
-    }
+/// The values that are stored with a note hash, computed from the ROX file.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct ChartValues {
+    /// Key count, BPM, length, notes and densities.
+    pub numbers: ChartNumbers,
+    /// The variant of its notes, if it has one.
+    pub variant: Option<Variant>,
+    /// The rating and the patterns; `None` until this version has computed them.
+    pub analysis: Option<ChartAnalysis>,
+    /// Size of the ROX file in bytes.
+    pub rox_bytes: u64,
+    /// The density curve; `None` until it is computed for a chart of an older version.
+    pub curve: Option<DensityCurve>,
 }
 
 /// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.

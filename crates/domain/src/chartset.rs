@@ -8,25 +8,17 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, FileAliases, KeyCount,
-    NoteHash, PublicSource, Source, SourceKind, Variant,
+    Chart, ChartMetadata, ChartValues, ChartsetId, DensityCurve, FileAliases, KeyCount, NoteHash,
+    PublicSource, Source, SourceKind,
 };
 
-/// A chart in a chartset: the numbers stored with its note hash, and the metadata of its file in this chartset.
+/// A chart in a chartset: the values stored with its note hash, and the metadata of its file in this chartset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetMember {
     /// Identifies the chart. A chartset contains each hash once.
     pub hash: NoteHash,
-    /// The numbers stored with the hash.
-    pub numbers: ChartNumbers,
-    /// The variant stored with the hash.
-    pub variant: Option<Variant>,
-    /// The rating and the patterns stored with the hash; `None` until this version has computed them.
-    pub analysis: Option<ChartAnalysis>,
-    /// Size of the stored ROX file in bytes.
-    pub rox_bytes: u64,
-    /// The density curve stored with the hash; `None` until it is computed for a chart of an older version.
-    pub curve: Option<DensityCurve>,
+    /// Those stored with the hash.
+    pub values: ChartValues,
     /// The metadata of the file in this chartset.
     pub metadata: ChartMetadata,
     /// The source that the metadata of the file names.
@@ -38,23 +30,10 @@ pub struct ChartsetMember {
 }
 
 impl ChartsetMember {
-    /// The Chart object of the API.
+    /// The Chart object of the API, with all extension fields.
     #[must_use]
     pub fn to_chart(&self) -> Chart {
-        Chart {
-            hash: self.hash,
-            note_hash_version: crate::NOTE_HASH_VERSION,
-            numbers: self.numbers,
-            rox_bytes: self.rox_bytes,
-            title: self.metadata.title.clone(),
-            artist: self.metadata.artist.clone(),
-            creator: self.metadata.creator.clone(),
-            difficulty: self.metadata.difficulty.clone(),
-            variant: None,
-            variant_version: None,
-            rating: None,
-            patterns: None,
-        }
+        Chart::new(self.hash, &self.values, &self.metadata)
     }
 }
 
@@ -195,10 +174,6 @@ pub struct ChartsetChart {
     pub chart: Chart,
     /// Its density curve; `None` until it is computed for a chart of an older version.
     pub curve: Option<DensityCurve>,
-    /// Its variant, if it has one.
-    pub variant: Option<Variant>,
-    /// Its rating and its patterns; `None` until this version has computed them.
-    pub analysis: Option<ChartAnalysis>,
     /// The id of the chart in the first game; always `None` in a pack of the second game.
     pub alpha_beatmap_id: Option<u64>,
 }
@@ -223,7 +198,7 @@ pub fn assemble_chartset(
             chart.alpha_beatmap_id = None;
         }
     }
-    let numbers = || charts.iter().map(|chart| &chart.numbers);
+    let numbers = || charts.iter().map(|chart| &chart.values.numbers);
     let mut keys: Vec<KeyCount> = numbers().map(|numbers| numbers.keys).collect();
     keys.dedup();
     let chartset = Chartset {
@@ -244,7 +219,7 @@ pub fn assemble_chartset(
 }
 
 fn sort_as_in_detail(charts: &mut [ChartsetMember]) {
-    charts.sort_by(|a, b| a.numbers.detail_order(&a.hash, &b.numbers, &b.hash));
+    charts.sort_by(|a, b| a.values.numbers.detail_order(&a.hash, &b.values.numbers, &b.hash));
 }
 
 /// The exact source, else the first declared one.
@@ -285,28 +260,22 @@ fn distinct<'a>(values: impl Iterator<Item = &'a String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SourceRef;
+    use crate::{ChartNumbers, SourceRef};
 
     fn member(hash: u8, keys: u8, density_avg: f64, metadata: ChartMetadata) -> ChartsetMember {
         let numbers = ChartNumbers {
             keys: KeyCount::try_from(keys).unwrap(),
             bpm_min: 100.0 + f64::from(hash),
             bpm_max: 200.0 + f64::from(hash),
-            bpm_main: 150.0,
             length_ms: 60_000 + u32::from(hash),
-            notes: 100,
-            lns: 10,
             density_avg,
             density_peak: 10.0 + f64::from(hash),
+            ..ChartNumbers::default()
         };
         let hash = NoteHash::from_bytes([hash; 32]);
         ChartsetMember {
             hash,
-            numbers,
-            variant: None,
-            analysis: None,
-            rox_bytes: 1,
-            curve: None,
+            values: ChartValues { numbers, ..ChartValues::default() },
             metadata,
             declared_source: None,
             alpha_beatmap_id: Some(7),

@@ -3,13 +3,16 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::bounded_lists::{deserialize_aliases, deserialize_charts, deserialize_tags};
+use crate::bounded_lists::{deserialize_at_most, deserialize_first};
+use crate::limits::MAX_CHARTS;
 use crate::{
-    ChartDraft, ChartMetadata, ChartNumbers, Chartset, ChartsetDraft, ChartsetId, ChartsetMember,
-    ChartsetTooLarge, FileAliases, FileMd5, KeyCount, Keywords, NOTE_HASH_VERSION, NoteHash, Patterns,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartValues, Chartset, ChartsetDraft, ChartsetId,
+    ChartsetMember, ChartsetTooLarge, FileAliases, FileMd5, Keywords, NOTE_HASH_VERSION, NoteHash, Patterns,
     PublicSource, Rating, SourceKind, VARIANT_VERSION, Variant, assemble_chartset,
 };
 
@@ -33,13 +36,13 @@ pub struct ChartsetRecord {
     #[schema(nullable = false)]
     pub exact_source: Option<PublicSource>,
     /// The charts, ordered by keys, then average density, then hash. At least one.
-    #[serde(deserialize_with = "deserialize_charts")]
+    #[serde(deserialize_with = "deserialize_at_most::<_, _, MAX_CHARTS>")]
     pub charts: Vec<ChartRecord>,
 }
 
 /// A chart in a [`ChartsetRecord`]: the fields of the Chart object, and what lists and searches use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", from = "ChartRecordJson")]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ChartRecord {
     /// Identifies the chart. A record contains each hash once.
     pub hash: NoteHash,
@@ -54,19 +57,19 @@ pub struct ChartRecord {
     #[serde(flatten)]
     pub metadata: ChartMetadata,
     /// The source that the metadata names, with the confidence `declared`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub declared_source: Option<PublicSource>,
     /// The id of the chart in the first game; absent in a pack of the second game.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub alpha_beatmap_id: Option<u64>,
     /// The [variant](crate::Variant) of the notes, computed from the ROX file; absent if the chart has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub variant: Option<Variant>,
     /// The version of the variant: [`VARIANT_VERSION`](crate::VARIANT_VERSION); absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub variant_version: Option<u8>,
     /// How hard the chart is to play, computed from the ROX file; absent if it is not rated. A record that was
@@ -79,10 +82,10 @@ pub struct ChartRecord {
     #[schema(nullable = false)]
     pub patterns: Option<Patterns>,
     /// MD5 digests of `.osu` and `.qua` files with the chart in this chartset, earlier ones too; at most 64.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub md5s: Vec<FileMd5>,
     /// Variants of the chart with the heads of rolls in its files; at most 64.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roll_variants: Vec<Variant>,
 }
 
@@ -174,18 +177,19 @@ impl ChartsetRecord {
 
 impl ChartRecord {
     fn new(member: ChartsetMember) -> Self {
+        let ChartValues { numbers, variant, analysis, rox_bytes, .. } = member.values;
         Self {
             hash: member.hash,
             note_hash_version: NOTE_HASH_VERSION,
-            numbers: member.numbers,
-            rox_bytes: member.rox_bytes,
+            numbers,
+            rox_bytes,
             metadata: member.metadata,
             declared_source: member.declared_source,
             alpha_beatmap_id: member.alpha_beatmap_id,
-            variant: member.variant,
-            variant_version: member.variant.map(|_| VARIANT_VERSION),
-            rating: member.analysis.and_then(|analysis| analysis.rating),
-            patterns: member.analysis.map(|analysis| analysis.patterns),
+            variant,
+            variant_version: variant.map(|_| VARIANT_VERSION),
+            rating: analysis.and_then(|analysis| analysis.rating),
+            patterns: analysis.map(|analysis| analysis.patterns),
             md5s: member.aliases.md5s,
             roll_variants: member.aliases.roll_variants,
         }
@@ -193,13 +197,10 @@ impl ChartRecord {
 
     /// Without what a record does not have, and without the file aliases.
     fn to_member(&self) -> ChartsetMember {
+        let Self { numbers, variant, rox_bytes, .. } = *self;
         ChartsetMember {
             hash: self.hash,
-            numbers: self.numbers,
-            variant: self.variant,
-            analysis: None,
-            rox_bytes: self.rox_bytes,
-            curve: None,
+            values: ChartValues { numbers, variant, analysis: None, rox_bytes, curve: None },
             metadata: self.metadata.clone(),
             declared_source: self.declared_source.clone(),
             alpha_beatmap_id: self.alpha_beatmap_id,
@@ -224,103 +225,69 @@ impl ChartRecord {
     }
 }
 
-/// The fields of a [`ChartRecord`], all at one level: serde stores every unknown field of a structure with
-/// flattened parts.
+/// The fields of a [`ChartRecord`] that are read, without the numbers and the metadata.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ChartRecordJson {
+struct OtherFields {
     hash: NoteHash,
     note_hash_version: u32,
-    keys: KeyCount,
-    bpm_min: f64,
-    bpm_max: f64,
-    bpm_main: f64,
-    length_ms: u32,
-    notes: u32,
-    lns: u32,
-    density_avg: f64,
-    density_peak: f64,
     rox_bytes: u64,
-    title: String,
-    artist: String,
-    title_romanised: Option<String>,
-    artist_romanised: Option<String>,
-    creator: String,
-    difficulty: String,
-    #[serde(deserialize_with = "deserialize_tags")]
-    tags: Vec<String>,
     declared_source: Option<PublicSource>,
     alpha_beatmap_id: Option<u64>,
     variant: Option<Variant>,
     variant_version: Option<u8>,
-    #[serde(default, deserialize_with = "deserialize_aliases")]
+    #[serde(default, deserialize_with = "deserialize_first::<_, _, { FileAliases::MAX_VALUES }>")]
     md5s: Vec<FileMd5>,
-    #[serde(default, deserialize_with = "deserialize_aliases")]
+    #[serde(default, deserialize_with = "deserialize_first::<_, _, { FileAliases::MAX_VALUES }>")]
     roll_variants: Vec<Variant>,
 }
 
-impl From<ChartRecordJson> for ChartRecord {
-    fn from(json: ChartRecordJson) -> Self {
-        Self {
-            hash: json.hash,
-            note_hash_version: json.note_hash_version,
-            numbers: ChartNumbers {
-                keys: json.keys,
-                bpm_min: json.bpm_min,
-                bpm_max: json.bpm_max,
-                bpm_main: json.bpm_main,
-                length_ms: json.length_ms,
-                notes: json.notes,
-                lns: json.lns,
-                density_avg: json.density_avg,
-                density_peak: json.density_peak,
-            },
-            rox_bytes: json.rox_bytes,
-            metadata: ChartMetadata {
-                title: json.title,
-                artist: json.artist,
-                title_romanised: json.title_romanised,
-                artist_romanised: json.artist_romanised,
-                creator: json.creator,
-                difficulty: json.difficulty,
-                tags: json.tags,
-            },
-            declared_source: json.declared_source,
-            alpha_beatmap_id: json.alpha_beatmap_id,
-            variant: json.variant,
-            variant_version: json.variant_version,
+/// Reads each part from the same text: serde would store every unknown field of a structure with flattened
+/// parts.
+impl<'de> Deserialize<'de> for ChartRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let other: OtherFields = read_part(&json)?;
+        Ok(Self {
+            hash: other.hash,
+            note_hash_version: other.note_hash_version,
+            numbers: read_part(&json)?,
+            rox_bytes: other.rox_bytes,
+            metadata: read_part(&json)?,
+            declared_source: other.declared_source,
+            alpha_beatmap_id: other.alpha_beatmap_id,
+            variant: other.variant,
+            variant_version: other.variant_version,
             rating: None,
             patterns: None,
-            md5s: json.md5s,
-            roll_variants: json.roll_variants,
-        }
+            md5s: other.md5s,
+            roll_variants: other.roll_variants,
+        })
     }
+}
+
+fn read_part<T: DeserializeOwned, E: de::Error>(json: &RawValue) -> Result<T, E> {
+    serde_json::from_str(json.get()).map_err(E::custom)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::MAX_CHARTS;
     use crate::{KeyCount, MAX_CHART_TAGS, SourceRef};
 
     fn member(hash: u8, title: &str) -> ChartsetMember {
+        let numbers = ChartNumbers {
+            bpm_min: 174.999,
+            bpm_main: 0.1 + 0.2,
+            keys: KeyCount::try_from(7).unwrap(),
+            lns: 10,
+            density_avg: 1.667,
+            ..ChartNumbers::default()
+        };
+        let variant = Some(Variant::from_bytes([hash; 32]));
         ChartsetMember {
             hash: NoteHash::from_bytes([hash; 32]),
-            numbers: ChartNumbers {
-                keys: KeyCount::try_from(7).unwrap(),
-                bpm_min: 174.999,
-                bpm_max: 200.0,
-                bpm_main: 0.1 + 0.2,
-                length_ms: 60_000,
-                notes: 100,
-                lns: 10,
-                density_avg: 1.667,
-                density_peak: 12.0,
-            },
-            variant: Some(Variant::from_bytes([hash; 32])),
-            analysis: None,
-            rox_bytes: 1234,
-            curve: None,
+            values: ChartValues { numbers, variant, rox_bytes: 1234, ..ChartValues::default() },
             metadata: ChartMetadata { title: title.into(), ..ChartMetadata::default() },
             declared_source: None,
             alpha_beatmap_id: Some(7),

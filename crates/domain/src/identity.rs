@@ -94,6 +94,13 @@ impl KeyCount {
     }
 }
 
+/// The lowest.
+impl Default for KeyCount {
+    fn default() -> Self {
+        Self(Self::MIN)
+    }
+}
+
 impl TryFrom<u8> for KeyCount {
     type Error = InvalidKeyCount;
 

@@ -42,7 +42,9 @@ pub mod text;
 mod variant;
 
 pub use analysis::{ANALYSIS_VERSION, ChartAnalysis, Pattern, Patterns, Rating};
-pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartPreview, round_to_thousandths};
+pub use chart::{
+    Chart, ChartMetadata, ChartNumbers, ChartPreview, ChartValues, MAX_CHART_TAGS, round_to_thousandths,
+};
 pub use chart_page::{
     ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, Percentiles, SimilarChart,
 };
@@ -59,7 +61,7 @@ pub use identity::{
     NoteHash,
 };
 pub use limits::ChartsetTooLarge;
-pub use metadata_text::{MAX_CHARACTERS, MAX_CHART_TAGS, clean};
+pub use metadata_text::{MAX_CHARACTERS, clean};
 pub use position::{CatalogueChange, CataloguePoll, Entity, Lineage, MalformedLineage, Origin, Position};
 pub use read_error::ReadError;
 pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};

@@ -81,23 +81,12 @@ fn metadata_bytes(metadata: &ChartMetadata) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChartDraft, ChartNumbers, ChartsetId, FileAliases, KeyCount, NoteHash};
+    use crate::{ChartDraft, ChartNumbers, ChartsetId, FileAliases, NoteHash};
 
     fn draft(charts: usize, metadata: impl Fn(usize) -> ChartMetadata) -> ChartsetDraft {
-        let numbers = ChartNumbers {
-            keys: KeyCount::try_from(4).unwrap(),
-            bpm_min: 1.0,
-            bpm_max: 1.0,
-            bpm_main: 1.0,
-            length_ms: 1,
-            notes: 1,
-            lns: 0,
-            density_avg: 1.0,
-            density_peak: 1.0,
-        };
         let chart = |number: usize| ChartDraft {
             hash: NoteHash::from_bytes([u8::try_from(number % 256).unwrap(); 32]),
-            numbers,
+            numbers: ChartNumbers::default(),
             variant: None,
             analysis: None,
             rox: None,

@@ -1,13 +1,10 @@
 //! Cleans the text of chart files for storage and display.
 
-use crate::ChartMetadata;
+use crate::{ChartMetadata, MAX_CHART_TAGS};
 
 /// The maximum length of a title, artist, creator, difficulty or tag, in characters. The longest real ones have
 /// a few hundred; longer ones are truncated rather than refused together with their chart.
 pub const MAX_CHARACTERS: usize = 1_000;
-
-/// The maximum number of tags of a chart; further ones are dropped. Real charts have up to about 150.
-pub const MAX_CHART_TAGS: usize = 200;
 
 /// Removes control characters (`PostgreSQL` cannot store NUL), trims white space, and truncates to
 /// [`MAX_CHARACTERS`]. Line breaks and tabs become spaces.

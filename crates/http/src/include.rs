@@ -39,12 +39,6 @@ impl Include {
         Ok(include)
     }
 
-    /// Whether the rating or the patterns are requested, which are stored together.
-    #[must_use]
-    pub const fn has_analysis(self) -> bool {
-        self.rating || self.patterns
-    }
-
     /// The number of this set of groups in [`CacheKey::with_fields`](chart_index_cache::CacheKey::with_fields);
     /// 0 for none.
     #[must_use]

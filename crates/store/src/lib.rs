@@ -23,6 +23,16 @@
 //! | `last_ingest` | one row | when the last ingest began, and when one was last complete |
 //! | `change_feed`, `change_feed_gaps` | one row; gap | the last sequence of the feed, and the ranges that were never assigned |
 //!
+//! Several statements read views and functions, whose text PostgreSQL plans as part of the statement:
+//!
+//! | View or function | Holds |
+//! |---|---|
+//! | `known_charts` | the charts that are known |
+//! | `checked_chartsets` | chartsets with their last check |
+//! | `indexed_chartsets` | shown chartsets with what search indexes contain of them |
+//! | `chart_occurrences`, `shown_hashes` | the first chartsets with a chart; the charts of a chartset |
+//! | `similar_charts`, `pattern_order` | the charts that play like another one; their order in its index |
+//!
 //! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A
 //! chartset is *shown* if it is not removed and contains a chart that is not removed. Lookups and searches
 //! return nothing else.
@@ -62,9 +72,9 @@ pub use schema::stored_files::FileTable;
 pub use search::chartset_changes::{ChangesError, ChartsetChanges};
 pub use search::indexed_chartsets::ShownCount;
 pub use search::postgres_search::PostgresSearch;
-pub use writes::backfill::{BackfillState, ComputedChart};
+pub use writes::backfill::BackfillState;
 pub use writes::content_fingerprint::content_fingerprint;
-pub use writes::import::{ImportOutcome, ImportedChartset, Precedence, StoredNumbers};
+pub use writes::import::{ImportOutcome, ImportedChartset, Precedence};
 pub use writes::incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
 pub use writes::last_ingest::LastIngest;
 pub use writes::object_upkeep::{CollectedObjects, FilePlace, MovedFiles};

@@ -96,8 +96,9 @@ pub(crate) async fn detail(
 }
 
 async fn read_detail(store: Store, id: ChartsetId, include: Include) -> Result<CachedResponse, ReadError> {
-    let Some(detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(TextBody::json(&DetailBody::new(&detail, include))?.into_cached())
+    let Some(mut detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
+    detail.charts.iter_mut().for_each(|entry| include.retain(&mut entry.chart));
+    Ok(TextBody::json(&DetailBody::new(&detail))?.into_cached())
 }
 
 /// `GET /go/chartset/{id}`: redirects to the public page of the chartset.

@@ -1,10 +1,7 @@
 //! The JSON bodies of the list and the detail (docs/api.md, "Chartset list" and "Chartset detail").
 
-use std::borrow::Cow;
-
 use chart_index_domain::search::{ChartsetPage, Hint, ListItem, SearchQuery};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
-use chart_index_http::Include;
 use chart_index_http::openapi::extension;
 use serde::Serialize;
 use utoipa::openapi::schema::{Array, ArrayBuilder};
@@ -90,12 +87,13 @@ pub(crate) struct DetailBody<'a> {
 }
 
 impl<'a> DetailBody<'a> {
-    pub(crate) fn new(detail: &'a ChartsetDetail, include: Include) -> Self {
+    /// The charts of the detail have the extension fields that are requested.
+    pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
         Self {
             item: &detail.chartset,
             tags: &detail.tags,
             sources: &detail.sources,
-            charts: detail.charts.iter().map(|entry| ChartEntry::new(entry, include)).collect(),
+            charts: detail.charts.iter().map(ChartEntry::from).collect(),
         }
     }
 }
@@ -105,30 +103,23 @@ impl<'a> DetailBody<'a> {
 #[schema(as = ChartsetChart)]
 #[serde(rename_all = "camelCase")]
 struct ChartEntry<'a> {
-    #[schema(value_type = Chart)]
-    chart: Cow<'a, Chart>,
+    chart: &'a Chart,
     difficulty: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     alpha_beatmap_id: Option<u64>,
 }
 
-impl<'a> ChartEntry<'a> {
-    fn new(entry: &'a ChartsetChart, include: Include) -> Self {
-        let chart = if include == Include::default() {
-            Cow::Borrowed(&entry.chart)
-        } else {
-            let mut chart = entry.chart.clone().with_variant(entry.variant).with_analysis(entry.analysis);
-            include.retain(&mut chart);
-            Cow::Owned(chart)
-        };
-        Self { chart, difficulty: &entry.chart.difficulty, alpha_beatmap_id: entry.alpha_beatmap_id }
+impl<'a> From<&'a ChartsetChart> for ChartEntry<'a> {
+    fn from(ChartsetChart { chart, alpha_beatmap_id, .. }: &'a ChartsetChart) -> Self {
+        Self { chart, difficulty: &chart.difficulty, alpha_beatmap_id: *alpha_beatmap_id }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use chart_index_domain::search::{ListPosition, SortValue, parse_query_string};
+    use chart_index_http::Include;
 
     use super::*;
     use crate::tests::{detail, without_source};
@@ -209,7 +200,9 @@ mod tests {
         let chart = |detail: &ChartsetDetail, include: &str| {
             let include =
                 if include.is_empty() { Include::default() } else { Include::parse(include).unwrap() };
-            serde_json::to_value(DetailBody::new(detail, include)).unwrap()["charts"][0]["chart"].clone()
+            let mut detail = detail.clone();
+            include.retain(&mut detail.charts[0].chart);
+            serde_json::to_value(DetailBody::new(&detail)).unwrap()["charts"][0]["chart"].clone()
         };
         let plain = chart(&detail, "");
         for (include, fields) in [
@@ -224,13 +217,15 @@ mod tests {
             }
             assert_eq!(extended, plain, "{include}");
         }
-        (detail.charts[0].variant, detail.charts[0].analysis) = (None, None);
+        Include::default().retain(&mut detail.charts[0].chart);
         assert_eq!(chart(&detail, "variants,rating,patterns"), plain);
     }
 
     #[test]
     fn detail_has_the_list_item_tags_sources_and_charts() {
-        insta::assert_snapshot!(pretty(&DetailBody::new(&detail(), Include::default())), @r#"
+        let mut detail = detail();
+        Include::default().retain(&mut detail.charts[0].chart);
+        insta::assert_snapshot!(pretty(&DetailBody::new(&detail)), @r#"
         {
           "id": "a1a1a1a1a1a1a1a1",
           "title": "旋",
@@ -270,7 +265,7 @@ mod tests {
                 "bpmMain": 175.0,
                 "lengthMs": 92000,
                 "notes": 1234,
-                "lns": 56,
+                "lns": 0,
                 "densityAvg": 13.413,
                 "densityPeak": 24.0,
                 "roxBytes": 4096,
@@ -289,7 +284,7 @@ mod tests {
 
     #[test]
     fn detail_without_a_source_has_no_source_fields() {
-        let detail = pretty(&DetailBody::new(&without_source(), Include::default()));
+        let detail = pretty(&DetailBody::new(&without_source()));
         for field in ["sourceKind", "downloadUrl", "alphaBeatmapId", "null"] {
             assert!(!detail.contains(field), "{field}: {detail}");
         }

@@ -11,9 +11,9 @@ use axum::http::Request;
 use axum::response::Response;
 use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery, Sort};
 use chart_index_domain::{
-    Chart, ChartAnalysis, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence,
-    KeyCount, NOTE_HASH_VERSION, NoteHash, Patterns, PublicSource, Rating, ReadError, Source, SourceKind,
-    SourceRef, Variant,
+    Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartValues, Chartset, ChartsetChart, ChartsetDetail,
+    ChartsetId, Confidence, KeyCount, NoteHash, Patterns, PublicSource, Rating, ReadError, Source,
+    SourceKind, SourceRef, Variant,
 };
 use chart_index_store::StoreConfig;
 use http_body_util::BodyExt;
@@ -37,24 +37,21 @@ pub(crate) fn detail() -> ChartsetDetail {
         bpm_main: 175.0,
         length_ms: 92_000,
         notes: 1_234,
-        lns: 56,
         density_avg: 13.413,
         density_peak: 24.0,
+        ..ChartNumbers::default()
     };
-    let chart = Chart {
-        hash: NoteHash::from_bytes([0x0f; 32]),
-        note_hash_version: NOTE_HASH_VERSION,
-        numbers,
-        rox_bytes: 4_096,
+    let metadata = ChartMetadata {
         title: "旋".into(),
         artist: "An artist".into(),
         creator: "zoe".into(),
         difficulty: "4K Another".into(),
-        variant: None,
-        variant_version: None,
-        rating: None,
-        patterns: None,
+        ..ChartMetadata::default()
     };
+    let analysis = ChartAnalysis { rating: Rating::from_hundredths(527), patterns: Patterns::default() };
+    let (variant, analysis) = (Some(Variant::from_bytes([7; 32])), Some(analysis));
+    let values = ChartValues { numbers, variant, analysis, rox_bytes: 4_096, curve: None };
+    let chart = Chart::new(NoteHash::from_bytes([0x0f; 32]), &values, &metadata);
     let reference = SourceRef::from_number(577_617).unwrap();
     let source = PublicSource { kind: SourceKind::AlphaSet, reference: reference.clone() };
     let chartset = Chartset {
@@ -81,16 +78,7 @@ pub(crate) fn detail() -> ChartsetDetail {
         chartset,
         tags: vec!["piano".into(), "旋".into()],
         sources,
-        charts: vec![ChartsetChart {
-            chart,
-            curve: None,
-            variant: Some(Variant::from_bytes([7; 32])),
-            analysis: Some(ChartAnalysis {
-                rating: Rating::from_hundredths(527),
-                patterns: Patterns::default(),
-            }),
-            alpha_beatmap_id: Some(1_224_255),
-        }],
+        charts: vec![ChartsetChart { chart, curve: None, alpha_beatmap_id: Some(1_224_255) }],
     }
 }
 

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::inspect_rox;
-use chart_index_domain::NoteHash;
-use chart_index_store::{BackfillState, ComputedChart, Store};
+use chart_index_domain::{ChartDraft, NoteHash};
+use chart_index_store::{BackfillState, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -121,7 +121,7 @@ fn batches(charts: &[BackfillState]) -> impl Iterator<Item = &[BackfillState]> {
 }
 
 /// The error is the reason why nothing is computed.
-type Computed = Result<ComputedChart, String>;
+type Computed = Result<ChartDraft, String>;
 
 /// Decodes ROX files and computes what follows from them, on all cores.
 async fn compute(rox_files: Vec<(NoteHash, Vec<u8>)>) -> Result<HashMap<NoteHash, Computed>> {
@@ -133,7 +133,7 @@ async fn compute(rox_files: Vec<(NoteHash, Vec<u8>)>) -> Result<HashMap<NoteHash
     let mut tasks = JoinSet::new();
     for part in parts {
         tasks.spawn_blocking(move || {
-            part.into_iter().map(|(hash, rox)| (hash, computed(hash, &rox))).collect::<Vec<_>>()
+            part.into_iter().map(|(hash, rox)| (hash, computed(hash, rox))).collect::<Vec<_>>()
         });
     }
     let mut results = HashMap::new();
@@ -143,12 +143,12 @@ async fn compute(rox_files: Vec<(NoteHash, Vec<u8>)>) -> Result<HashMap<NoteHash
     Ok(results)
 }
 
-fn computed(hash: NoteHash, rox: &[u8]) -> Computed {
-    let content = inspect_rox(rox).map_err(|refusal| format!("invalid ROX file: {refusal}"))?;
+fn computed(hash: NoteHash, rox: Vec<u8>) -> Computed {
+    let content = inspect_rox(&rox).map_err(|refusal| format!("invalid ROX file: {refusal}"))?;
     if content.hash != hash {
         return Err(format!("its ROX file has the note hash {}", content.hash));
     }
-    Ok(ComputedChart { hash, preview: content.preview, analysis: content.analysis })
+    Ok(content.into_draft(rox))
 }
 
 #[cfg(test)]

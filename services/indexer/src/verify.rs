@@ -38,10 +38,8 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
 #[derive(Default)]
 struct Findings {
     count: u64,
-    /// The charts without a preview, which are one finding together.
-    without_preview: u64,
-    /// The charts without a rating and patterns of this version, likewise.
-    without_analysis: u64,
+    /// The charts without all values of this version and their preview, which are one finding together.
+    incomplete: u64,
 }
 
 impl Findings {
@@ -69,7 +67,8 @@ async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
 }
 
 fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, note_hash_version: version, rox_bytes, rox, lost, .. } = chart;
+    let StoredChart { hash, note_hash_version: version, values, rox, lost, .. } = chart;
+    let rox_bytes = values.rox_bytes;
     if *version != NOTE_HASH_VERSION {
         findings.add(format_args!(
             "chart {hash}: its note hash has version {version}, but should have {NOTE_HASH_VERSION}"
@@ -81,7 +80,7 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
         }
         return Ok(());
     }
-    if *rox_bytes != rox.len() as u64 {
+    if rox_bytes != rox.len() as u64 {
         findings.add(format_args!(
             "chart {hash}: rox_bytes is {rox_bytes}, but its ROX file has {} bytes",
             rox.len()
@@ -97,45 +96,37 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
 }
 
 fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, numbers, variant, analysis, preview, .. } = chart;
-    if content.numbers != *numbers {
+    let StoredChart { hash, values, preview, is_complete, .. } = chart;
+    let (Some(preview), true) = (preview, is_complete) else {
+        findings.incomplete += 1;
+        return Ok(());
+    };
+    if content.numbers != values.numbers {
         findings.add(format_args!(
-            "chart {hash}: its numbers are {numbers:?}, but its ROX file has {:?}",
-            content.numbers
+            "chart {hash}: its numbers are {:?}, but its ROX file has {:?}",
+            values.numbers, content.numbers
         ))?;
     }
-    if content.variant != *variant {
+    if content.variant != values.variant {
         findings.add(format_args!("chart {hash}: its variant differs from that of its ROX file"))?;
     }
-    match analysis {
-        None => findings.without_analysis += 1,
-        Some(analysis) if *analysis != content.analysis => {
-            findings.add(format_args!(
-                "chart {hash}: its rating and patterns are {analysis:?}, but its ROX file has {:?}",
-                content.analysis
-            ))?;
-        }
-        Some(_) => (),
+    if Some(content.analysis) != values.analysis {
+        findings.add(format_args!(
+            "chart {hash}: its rating and patterns are {:?}, but its ROX file has {:?}",
+            values.analysis, content.analysis
+        ))?;
     }
-    match preview {
-        None => findings.without_preview += 1,
-        Some(preview) if *preview != content.preview => {
-            findings.add(format_args!("chart {hash}: its preview differs from that of its ROX file"))?;
-        }
-        Some(_) => (),
+    if content.preview != *preview {
+        findings.add(format_args!("chart {hash}: its preview differs from that of its ROX file"))?;
     }
     Ok(())
 }
 
 /// Reports what is not computed once: after an upgrade it is missing from all charts.
 async fn verify_computed(store: &Store, findings: &mut Findings) -> Result<()> {
-    let missing = [
-        (findings.without_preview, "a preview"),
-        (findings.without_analysis, "a rating and patterns of this version"),
-    ];
-    for (count, what) in missing.into_iter().filter(|(count, _)| *count > 0) {
-        findings
-            .add(format_args!("{} without {what}: run `chart-indexer backfill`", plural(count, "chart")))?;
+    if findings.incomplete > 0 {
+        let charts = plural(findings.incomplete, "chart");
+        findings.add(format_args!("{charts} without all computed values: run `chart-indexer backfill`"))?;
     }
     let orphaned = store.orphaned_previews().await?;
     if orphaned > 0 {

@@ -173,11 +173,7 @@ async fn read_charts(
     hashes: &[NoteHash],
     include: Include,
 ) -> Result<Vec<CachedResponse>, ReadError> {
-    let mut known = if include.has_analysis() {
-        store.charts_with_analysis(hashes).await?
-    } else {
-        store.charts(hashes).await?
-    };
+    let mut known = store.charts(hashes).await?;
     for known in known.values_mut() {
         include.retain(&mut known.chart);
     }

@@ -64,12 +64,7 @@ pub(crate) async fn chart(
 }
 
 async fn read_chart(store: &Store, hash: NoteHash, include: Include) -> Result<CachedResponse, ReadError> {
-    let known = if include.has_analysis() {
-        store.chart_with_analysis(hash).await?
-    } else {
-        store.chart(hash).await?
-    };
-    let Some(mut known) = known else { return Ok(CachedResponse::NotFound) };
+    let Some(mut known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
     include.retain(&mut known.chart);
     Ok(TextBody::json(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }

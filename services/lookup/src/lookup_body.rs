@@ -161,7 +161,9 @@ impl<'a> VariantBody<'a> {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::{ChartNumbers, Confidence, KeyCount, NOTE_HASH_VERSION, SourceKind, SourceRef};
+    use chart_index_domain::{
+        ChartMetadata, ChartNumbers, ChartValues, Confidence, KeyCount, SourceKind, SourceRef,
+    };
 
     use super::*;
 
@@ -175,24 +177,18 @@ mod tests {
             bpm_main: 174.999,
             length_ms: 92_000,
             notes: 1_234,
-            lns: 56,
             density_avg: 13.413,
             density_peak: 24.0,
+            ..ChartNumbers::default()
         };
-        let chart = Chart {
-            hash: HASH,
-            note_hash_version: NOTE_HASH_VERSION,
-            numbers,
-            rox_bytes: 4_096,
+        let metadata = ChartMetadata {
             title: "旋".into(),
             artist: "An \"artist\"".into(),
-            creator: String::new(),
             difficulty: "7K Another".into(),
-            variant: None,
-            variant_version: None,
-            rating: None,
-            patterns: None,
+            ..ChartMetadata::default()
         };
+        let values = ChartValues { numbers, rox_bytes: 4_096, ..ChartValues::default() };
+        let chart = Chart::new(HASH, &values, &metadata);
         let source = |kind, number, confidence| Source {
             kind,
             reference: SourceRef::from_number(number).unwrap(),
@@ -240,7 +236,7 @@ mod tests {
             "bpmMain": 174.999,
             "lengthMs": 92000,
             "notes": 1234,
-            "lns": 56,
+            "lns": 0,
             "densityAvg": 13.413,
             "densityPeak": 24.0,
             "roxBytes": 4096,
@@ -267,8 +263,9 @@ mod tests {
     #[test]
     fn variants_follow_what_a_lookup_always_has() {
         let original = known_chart();
-        let variant = Some(Variant::from_bytes([7; 32]));
-        let known = KnownChart { chart: original.chart.clone().with_variant(variant), sources: Vec::new() };
+        let (variant, variant_version) = (Some(Variant::from_bytes([7; 32])), Some(VARIANT_VERSION));
+        let chart = Chart { variant, variant_version, ..original.chart.clone() };
+        let known = KnownChart { chart, sources: Vec::new() };
         let item = ChartVariant { known: original, rate: Some(1.1), timing: Some(VariantTiming::Uniform) };
         let without = ChartVariant { rate: None, timing: None, ..item.clone() };
         let found = ChartVariants { known: Some(known), items: vec![item, without], total: 21 };

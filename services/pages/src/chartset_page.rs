@@ -110,10 +110,9 @@ impl ChartsetTemplate {
 
 /// The charts in the order of [`level::order`], then in that of the detail.
 fn chart_rows(detail: &ChartsetDetail) -> Vec<ChartRow> {
-    let analysed = |entry: &ChartsetChart| (entry.chart.clone().with_analysis(entry.analysis), entry.curve);
-    let mut charts: Vec<_> = detail.charts.iter().map(analysed).collect();
-    charts.sort_by(|(a, _), (b, _)| level::order(a, b));
-    charts.iter().map(|(chart, curve)| ChartRow::new(chart, curve.as_ref())).collect()
+    let mut charts: Vec<&ChartsetChart> = detail.charts.iter().collect();
+    charts.sort_by(|a, b| level::order(&a.chart, &b.chart));
+    charts.iter().map(|entry| ChartRow::new(&entry.chart, entry.curve.as_ref())).collect()
 }
 
 impl TagLink {

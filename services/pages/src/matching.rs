@@ -32,7 +32,7 @@ impl ChartMatcher {
 #[cfg(test)]
 pub(crate) mod tests {
     use chart_index_domain::search::parse_query_string;
-    use chart_index_domain::{ChartNumbers, KeyCount, NOTE_HASH_VERSION, NoteHash};
+    use chart_index_domain::{ChartMetadata, ChartNumbers, ChartValues, KeyCount, NoteHash};
 
     use super::*;
 
@@ -41,27 +41,15 @@ pub(crate) mod tests {
             keys: KeyCount::try_from(7).unwrap(),
             bpm_min: 100.0,
             bpm_max: 200.0,
-            bpm_main: 150.0,
             length_ms: 92_000,
             notes: 10,
             lns: 1,
-            density_avg: 5.0,
             density_peak: 12.0,
+            ..ChartNumbers::default()
         };
-        Chart {
-            hash: NoteHash::from_bytes([0; 32]),
-            note_hash_version: NOTE_HASH_VERSION,
-            numbers,
-            rox_bytes: 1,
-            title: String::new(),
-            artist: String::new(),
-            creator: "ZoË".into(),
-            difficulty: String::new(),
-            variant: None,
-            variant_version: None,
-            rating: None,
-            patterns: None,
-        }
+        let metadata = ChartMetadata { creator: "ZoË".into(), ..ChartMetadata::default() };
+        let values = ChartValues { numbers, ..ChartValues::default() };
+        Chart::new(NoteHash::from_bytes([0; 32]), &values, &metadata)
     }
 
     #[test]

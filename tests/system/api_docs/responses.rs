@@ -236,6 +236,7 @@ async fn responses_of_every_status_are_as_described() {
     let broken = start(database.url(), &served);
     std::fs::write(&file, "{").expect("the manifest is written");
     database.psql("ALTER TABLE charts RENAME TO charts_of_another_version");
+    database.psql("ALTER VIEW known_charts RENAME TO known_charts_of_another_version");
     database.psql("ALTER TABLE hash_filters RENAME TO hash_filters_of_another_version");
     database.psql("ALTER TABLE change_feed RENAME TO change_feed_of_another_version");
     database.psql("ALTER TABLE chartsets RENAME TO chartsets_of_another_version");

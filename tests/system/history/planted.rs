@@ -118,8 +118,8 @@ const FAULTS: [PlantedFault; 32] = [
         "charts are unknown during an outage",
         Check::Untouched,
         "services/lookup/src/handlers.rs",
-        "        store.chart(hash).await?\n",
-        "        store.chart(hash).await.unwrap_or_default()\n",
+        "= store.chart(hash).await? else",
+        "= store.chart(hash).await.unwrap_or_default() else",
     ),
     fault(
         "a 503 has no Retry-After",
@@ -237,8 +237,8 @@ const FAULTS: [PlantedFault; 32] = [
         "hash filters have removed charts",
         Check::Exports,
         "crates/store/src/reads/hash_filters.rs",
-        "        is_known!()\n",
-        "        \"true\"\n",
+        "SELECT hash FROM known_charts",
+        "SELECT hash FROM charts",
     ),
     fault(
         "pages go on before their last chartset",

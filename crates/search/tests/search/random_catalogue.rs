@@ -2,8 +2,8 @@
 
 use chart_index_domain::search::{FilterableChart, IndexedChartset};
 use chart_index_domain::{
-    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember,
-    FileAliases, KeyCount, NoteHash, Patterns, PublicSource, Rating, SourceKind, SourceRef,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartValues, ChartsetDraft, ChartsetId,
+    ChartsetMember, FileAliases, KeyCount, NoteHash, Patterns, PublicSource, Rating, SourceKind, SourceRef,
     assemble_chartset, round_to_thousandths,
 };
 use chart_index_tests::Random;
@@ -146,11 +146,7 @@ pub(crate) fn thousandths(number: f64) -> u64 {
 fn members(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
     let member = |draft: &ChartDraft| ChartsetMember {
         hash: draft.hash,
-        numbers: draft.numbers,
-        variant: draft.variant,
-        analysis: draft.analysis,
-        rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
-        curve: None,
+        values: ChartValues { numbers: draft.numbers, ..ChartValues::default() },
         metadata: draft.metadata.clone(),
         declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
@@ -203,8 +199,8 @@ fn numbers(random: &mut Random) -> ChartNumbers {
         length_ms,
         notes: *random.pick(&[1, 50, 200, 300, 300, 1_500]),
         lns: random.below(2),
-        density_avg: f64::from(random.below(20)),
         density_peak: f64::from(random.below(30)) + f64::from(random.below(4)) / 1_000.0,
+        ..ChartNumbers::default()
     }
 }
 

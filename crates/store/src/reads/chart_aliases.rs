@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use chart_index_domain::{FileMd5, NoteHash, ReadError};
 
 use crate::Store;
-use crate::reads::lookups::is_known;
 use crate::schema::column_values::parse_hash;
 
 /// What a game identifies a chart by.
@@ -40,17 +39,15 @@ impl Store {
         }
         let (md5s, ids) = (&md5s, &ids);
         self.short_read("identify charts", |mut connection| async move {
-            let rows: Vec<IdentifierRow> = sqlx::query_as(concat!(
+            let rows: Vec<IdentifierRow> = sqlx::query_as(
                 "SELECT asked.alias, NULL::bigint, found.hash
                  FROM (SELECT DISTINCT unnest($1::bytea[]) AS alias) AS asked CROSS JOIN LATERAL (
                      SELECT chart.hash FROM (
                          SELECT DISTINCT chart_hash FROM (
                              SELECT chart_hash FROM chart_aliases WHERE alias = asked.alias LIMIT 1000
                          ) AS first
-                     ) AS candidate JOIN charts AS chart ON chart.hash = candidate.chart_hash
-                     WHERE ",
-                is_known!(),
-                "    ORDER BY chart.first_seen_ms, chart.hash LIMIT 1
+                     ) AS candidate JOIN known_charts AS chart ON chart.hash = candidate.chart_hash
+                     ORDER BY chart.first_seen_ms, chart.hash LIMIT 1
                  ) AS found
                  UNION ALL
                  SELECT NULL, asked.id, found.hash
@@ -61,8 +58,8 @@ impl Store {
                      WHERE member.alpha_beatmap_id = asked.id AND chart.removed_at_ms IS NULL AND chartset.shown
                            AND chartset.source_kind IS DISTINCT FROM 'betaPack'
                      ORDER BY member.source_rank, member.chartset_id LIMIT 1
-                 ) AS found"
-            ))
+                 ) AS found",
+            )
             .bind(md5s)
             .bind(ids)
             .fetch_all(&mut *connection)

@@ -7,9 +7,7 @@ use chart_index_domain::{NoteHash, ReadError, Rows, Variant, VariantTiming, roun
 
 use crate::Store;
 use crate::error::read_error;
-use crate::reads::lookups::{
-    KnownChart, LookupRow, Occurrence, and_analysis, is_known, known_chart, select_occurrences,
-};
+use crate::reads::lookups::{KnownChart, LookupRow, Occurrence, known_chart, select_occurrences};
 use crate::schema::stored_files::StoredFile;
 
 const OPERATION: &str = "find variants of charts";
@@ -96,10 +94,9 @@ const FIND_VARIANTS: &str = concat!(
                      UNION ALL
                      (SELECT alias.chart_hash FROM chart_aliases AS alias
                       WHERE alias.alias = sought.variant LIMIT 1000)
-                 ) AS candidate JOIN charts AS chart ON chart.hash = candidate.hash
-                 WHERE sought.request = asked.request AND candidate.hash IS DISTINCT FROM asked.hash AND ",
-    is_known!(),
-    "    ) AS found ORDER BY found.hash LIMIT 20
+                 ) AS candidate JOIN known_charts AS chart ON chart.hash = candidate.hash
+                 WHERE sought.request = asked.request AND candidate.hash IS DISTINCT FROM asked.hash
+             ) AS found ORDER BY found.hash LIMIT 20
          ) AS first
      )
      SELECT wanted.request, wanted.total, occurrence.*,
@@ -116,7 +113,7 @@ const FIND_VARIANTS: &str = concat!(
      FROM (SELECT request, hash, 0 AS total FROM asked WHERE hash IS NOT NULL
            UNION ALL SELECT request, hash, total FROM related) AS wanted
      CROSS JOIN LATERAL (",
-    select_occurrences!(concat!(", chart.variant", and_analysis!()), "chart.hash = wanted.hash"),
+    select_occurrences!("chart.hash = wanted.hash"),
     " OFFSET 0) AS occurrence"
 );
 
@@ -202,7 +199,7 @@ fn chart_variants(own: Option<Found>, related: Vec<Found>) -> ChartVariants {
 impl Found {
     /// The rows of the notes in the preview.
     fn rows(&self) -> Option<Rows> {
-        let keys = self.occurrences.first()?.member.numbers.keys;
+        let keys = self.occurrences.first()?.member.values.numbers.keys;
         match self.preview.as_ref()? {
             StoredFile::Bytes(json) => Rows::from_preview(keys, json),
             StoredFile::Object(_) => None,

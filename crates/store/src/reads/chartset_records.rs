@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use crate::Store;
 use crate::schema::column_values::parse_source;
-use crate::schema::rows::{MemberRow, aliases, analysis_columns, checked_at_ms, member_columns};
+use crate::schema::member_rows::{MemberRow, member_columns};
 
 /// A shown chartset with the time of its last check.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,15 +53,12 @@ pub(crate) async fn read_records(
     ids: &[ChartsetId],
 ) -> Result<Vec<CheckedRecord>, sqlx::Error> {
     let rows: Vec<RecordRow> = sqlx::query_as(concat!(
-        "SELECT chartset.exact_kind, chartset.exact_ref, chartset.updated_at_ms, ",
-        checked_at_ms!(),
-        ", ",
+        "SELECT chartset.exact_kind, chartset.exact_ref, chartset.updated_at_ms, chartset.checked_at_ms, ",
         member_columns!(),
-        ", chart.variant, ",
-        analysis_columns!(),
-        ", ",
-        aliases!(),
-        " FROM chartsets AS chartset
+        ", ARRAY(SELECT other.alias FROM chart_aliases AS other
+                 WHERE other.chart_hash = member.chart_hash AND other.chartset_id = member.chartset_id
+                 ORDER BY octet_length(other.alias) DESC, other.alias LIMIT 128) AS aliases
+          FROM checked_chartsets AS chartset
           JOIN chartset_charts AS member ON member.chartset_id = chartset.id
           JOIN charts AS chart ON chart.hash = member.chart_hash
           WHERE chartset.id = ANY($1) AND chartset.shown AND chart.removed_at_ms IS NULL"

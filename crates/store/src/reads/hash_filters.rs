@@ -5,7 +5,6 @@ use futures_util::TryStreamExt;
 use sqlx::Connection;
 
 use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
-use crate::reads::lookups::is_known;
 use crate::schema::column_values::parse_hash;
 use crate::{Store, StoreError};
 
@@ -156,11 +155,7 @@ async fn read_known_hashes(
     let sequence: i64 =
         sqlx::query_scalar("SELECT last_sequence FROM change_feed").fetch_one(&mut *snapshot).await?;
     // One scan, whose rows are streamed: for pages by hash, the tables would be joined again for each page.
-    let mut hashes = sqlx::query_scalar::<_, Vec<u8>>(concat!(
-        "SELECT chart.hash FROM charts AS chart WHERE ",
-        is_known!()
-    ))
-    .fetch(&mut *snapshot);
+    let mut hashes = sqlx::query_scalar::<_, Vec<u8>>("SELECT hash FROM known_charts").fetch(&mut *snapshot);
     while let Some(hash) = hashes.try_next().await? {
         take(parse_hash(&hash)?);
     }

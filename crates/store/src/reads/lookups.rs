@@ -11,7 +11,7 @@ use chart_index_objects::{ObjectDigest, ObjectError};
 use crate::Store;
 use crate::error::{object_error, read_error};
 use crate::schema::column_values::{parse_hash, parse_source};
-use crate::schema::rows::{MemberRow, analysis_columns, checked_at_ms, member_columns};
+use crate::schema::member_rows::{MemberRow, member_columns};
 use crate::schema::stored_files::StoredFile;
 
 /// A chart that is known, as a lookup returns it.
@@ -44,7 +44,7 @@ pub enum RoxSource {
     Object(ObjectDigest),
 }
 
-/// The condition that `charts AS chart` is known.
+/// The condition that `charts AS chart` is known, for the change feed.
 macro_rules! is_known {
     () => {
         "chart.removed_at_ms IS NULL AND EXISTS (
@@ -73,109 +73,48 @@ pub(crate) struct Occurrence {
     pub(crate) member: ChartsetMember,
 }
 
-/// The first 32 occurrences of `charts AS chart` in chartsets that are not removed: more than any real chart
-/// has (decision 0076). The index `chartset_charts_by_chart` returns them in their order, so further ones are
-/// not read.
-///
-/// In a catalogue of a few thousand charts PostgreSQL may sort them instead. With `=` instead of `BETWEEN` it
-/// expects the few rows that most charts have, and may read and sort all of them in a large one as well.
-macro_rules! first_occurrences {
-    () => {
-        " FROM chartset_charts AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-          WHERE member.chart_hash BETWEEN chart.hash AND chart.hash AND chartset.removed_at_ms IS NULL
-          ORDER BY member.chart_hash, member.source_rank, member.chartset_id LIMIT 32"
-    };
-}
-pub(crate) use first_occurrences;
-
-/// Further columns of an occurrence: the rating and the patterns of the chart.
-macro_rules! and_analysis {
-    () => {
-        concat!(", ", crate::schema::rows::analysis_columns!())
-    };
-}
-pub(crate) use and_analysis;
-
-/// Selects the [`LookupRow`]s of the charts that meet a condition, with further columns.
+/// Selects the [`LookupRow`]s of the charts that meet a condition.
 macro_rules! select_occurrences {
-    ($columns:expr, $condition:literal) => {
+    ($condition:literal) => {
         concat!(
             "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms, ",
-            crate::schema::rows::member_columns!(),
-            $columns,
-            " FROM charts AS chart CROSS JOIN LATERAL (
-                  SELECT member.*, chartset.exact_kind, chartset.exact_ref, ",
-            crate::schema::rows::checked_at_ms!(),
-            crate::reads::lookups::first_occurrences!(),
-            " ) AS member
-              WHERE ",
+            crate::schema::member_rows::member_columns!(),
+            " FROM charts AS chart CROSS JOIN LATERAL chart_occurrences(chart.hash) AS member WHERE ",
             $condition,
             " AND chart.removed_at_ms IS NULL"
         )
     };
 }
-
 pub(crate) use select_occurrences;
 
 /// Selects the occurrences of a chart.
-pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("", "chart.hash = $1");
-
-/// Selects the occurrences of a chart, with its rating and its patterns.
-const LOOK_UP_ANALYSED_CHART: &str = select_occurrences!(and_analysis!(), "chart.hash = $1");
+pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("chart.hash = $1");
 
 /// Selects the occurrences of many charts. `LATERAL` with `OFFSET 0` makes the planner look up each hash in the
 /// indexes. Otherwise it reads whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
-macro_rules! look_up_charts {
-    ($columns:expr) => {
-        concat!(
-            "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
-            select_occurrences!($columns, "chart.hash = asked.hash"),
-            " OFFSET 0) AS occurrence"
-        )
-    };
-}
-
-pub(crate) const LOOK_UP_CHARTS: &str = look_up_charts!("");
-/// With their ratings and their patterns.
-const LOOK_UP_ANALYSED_CHARTS: &str = look_up_charts!(and_analysis!());
+pub(crate) const LOOK_UP_CHARTS: &str = concat!(
+    "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
+    select_occurrences!("chart.hash = asked.hash"),
+    " OFFSET 0) AS occurrence"
+);
 
 const READ_ROX_FILE: &str = "read ROX file";
 
 /// Finds the ROX file of a known chart, and whether it has replaced another one.
-const FIND_ROX_FILE: &str = concat!(
-    "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
-     FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
-     WHERE chart.hash = $1 AND ",
-    is_known!()
-);
+const FIND_ROX_FILE: &str = "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
+     FROM known_charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash WHERE chart.hash = $1";
 
 /// Finds the preview of a known chart.
-const FIND_PREVIEW: &str = concat!(
-    "SELECT preview.json, preview.object, false FROM charts AS chart
-     JOIN chart_previews AS preview ON preview.hash = chart.hash
-     WHERE chart.hash = $1 AND ",
-    is_known!()
-);
+const FIND_PREVIEW: &str = "SELECT preview.json, preview.object, false
+     FROM known_charts AS chart JOIN chart_previews AS preview ON preview.hash = chart.hash
+     WHERE chart.hash = $1";
 
 impl Store {
-    /// Returns the chart, if it is known.
+    /// Returns the chart with all its extension fields, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
-        self.look_up(hash, LOOK_UP_CHART).await
-    }
-
-    /// Returns the chart with its rating and its patterns, if it is known.
-    pub async fn chart_with_analysis(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
-        self.look_up(hash, LOOK_UP_ANALYSED_CHART).await
-    }
-
-    async fn look_up(
-        &self,
-        hash: NoteHash,
-        statement: &'static str,
-    ) -> Result<Option<KnownChart>, ReadError> {
         self.short_read("look up chart", |mut connection| async move {
             let rows: Vec<LookupRow> =
-                sqlx::query_as(statement).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
+                sqlx::query_as(LOOK_UP_CHART).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
             connection.release();
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(known_chart(&occurrences))
@@ -183,30 +122,14 @@ impl Store {
         .await
     }
 
-    /// Returns the charts with these hashes that are known.
+    /// Returns the charts with these hashes that are known, with all their extension fields.
     pub async fn charts(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
-        self.look_up_many(hashes, LOOK_UP_CHARTS).await
-    }
-
-    /// Returns the charts with these hashes that are known, with their ratings and their patterns.
-    pub async fn charts_with_analysis(
-        &self,
-        hashes: &[NoteHash],
-    ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
-        self.look_up_many(hashes, LOOK_UP_ANALYSED_CHARTS).await
-    }
-
-    async fn look_up_many(
-        &self,
-        hashes: &[NoteHash],
-        statement: &'static str,
-    ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
         self.short_read("look up charts", |mut connection| {
             let hashes = hashes.clone();
             async move {
                 let rows: Vec<LookupRow> =
-                    sqlx::query_as(statement).bind(hashes).fetch_all(&mut *connection).await?;
+                    sqlx::query_as(LOOK_UP_CHARTS).bind(hashes).fetch_all(&mut *connection).await?;
                 connection.release();
                 let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
                 for row in rows {
@@ -228,15 +151,12 @@ impl Store {
         last: NoteHash,
     ) -> Result<Option<NoteHash>, ReadError> {
         self.short_read("find chart by prefix", |mut connection| async move {
-            let hashes: Vec<Vec<u8>> = sqlx::query_scalar(concat!(
-                "SELECT hash FROM charts AS chart WHERE hash BETWEEN $1 AND $2 AND ",
-                is_known!(),
-                " LIMIT 2"
-            ))
-            .bind(first.as_bytes())
-            .bind(last.as_bytes())
-            .fetch_all(&mut *connection)
-            .await?;
+            let hashes: Vec<Vec<u8>> =
+                sqlx::query_scalar("SELECT hash FROM known_charts WHERE hash BETWEEN $1 AND $2 LIMIT 2")
+                    .bind(first.as_bytes())
+                    .bind(last.as_bytes())
+                    .fetch_all(&mut *connection)
+                    .await?;
             connection.release();
             let [hash] = &hashes[..] else { return Ok(None) };
             parse_hash(hash).map(Some)
@@ -310,13 +230,9 @@ impl Store {
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
         self.short_read("read chartset", |mut connection| async move {
             let rows: Vec<LookupRow> = sqlx::query_as(concat!(
-                "SELECT chartset.exact_kind, chartset.exact_ref, ",
-                checked_at_ms!(),
-                ", ",
+                "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, ",
                 member_columns!(),
-                ", chart.density_curve, chart.variant, ",
-                analysis_columns!(),
-                " FROM chartsets AS chartset
+                " FROM checked_chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
                   JOIN charts AS chart ON chart.hash = member.chart_hash
                   WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"
@@ -390,7 +306,8 @@ const INDISTINCTIVE_OCCURRENCES: usize = 4;
 
 /// The sources of a chart, whose occurrences are in the order of their ranks.
 pub(crate) fn sources_of_chart(ranked: &[&Occurrence]) -> Vec<Source> {
-    let has_few_notes = ranked.first().is_some_and(|best| best.member.numbers.notes < MIN_DISTINCTIVE_NOTES);
+    let has_few_notes =
+        ranked.first().is_some_and(|best| best.member.values.numbers.notes < MIN_DISTINCTIVE_NOTES);
     let limit = if has_few_notes { INDISTINCTIVE_OCCURRENCES } else { ranked.len() };
     Source::merge(ranked.iter().take(limit).flat_map(|occurrence| occurrence.sources()).collect())
 }
@@ -399,10 +316,7 @@ pub(crate) fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
     let mut ranked: Vec<&Occurrence> = occurrences.iter().collect();
     ranked.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let best = ranked.first()?;
-    let ChartsetMember { variant, analysis, .. } = &best.member;
-    // They are only in rows that were read for them.
-    let chart = best.member.to_chart().with_variant(*variant).with_analysis(*analysis);
-    Some(KnownChart { chart, sources: sources_of_chart(&ranked) })
+    Some(KnownChart { chart: best.member.to_chart(), sources: sources_of_chart(&ranked) })
 }
 
 fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<ChartsetDetail> {
@@ -415,9 +329,7 @@ fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<Chart
         .iter()
         .map(|member| ChartsetChart {
             chart: member.to_chart(),
-            curve: member.curve,
-            variant: member.variant,
-            analysis: member.analysis,
+            curve: member.values.curve,
             alpha_beatmap_id: member.alpha_beatmap_id,
         })
         .collect();

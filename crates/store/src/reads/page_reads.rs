@@ -9,12 +9,10 @@ use chart_index_domain::{
 
 use crate::Store;
 use crate::error::corrupt;
-use crate::reads::lookups::{LookupRow, Occurrence, first_occurrences, sources_of_chart};
+use crate::reads::lookups::{LookupRow, Occurrence, sources_of_chart};
 use crate::schema::column_values::parse_chartset_id;
 use crate::schema::derived_columns::ListedColumns;
-use crate::schema::rows::{
-    ListedChartRow, analysis_columns, checked_at_ms, listed_chart_columns, member_columns,
-};
+use crate::schema::member_rows::{ListedChartRow, listed_chart_columns, member_columns};
 
 /// A chartset with the same charts as another one.
 #[derive(Debug, sqlx::FromRow)]
@@ -23,19 +21,6 @@ struct CopyRow {
     id: String,
     title: String,
     source_kind: Option<String>,
-}
-
-/// A subquery for the ordered hashes of the charts of a chartset that are not removed.
-macro_rules! shown_hashes {
-    ($condition:literal) => {
-        concat!(
-            "(SELECT array_agg(hash ORDER BY hash) AS hashes
-              FROM chartset_charts JOIN charts ON hash = chart_hash
-              WHERE charts.removed_at_ms IS NULL AND ",
-            $condition,
-            ")"
-        )
-    };
 }
 
 /// A chart in a chartset, with the chartset.
@@ -102,23 +87,20 @@ impl Store {
     pub async fn copies_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ChartsetCopy>, ReadError> {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read copies of listed chartsets", |mut connection| async move {
-            let rows: Vec<CopyRow> = sqlx::query_as(concat!(
+            let rows: Vec<CopyRow> = sqlx::query_as(
                 "SELECT chartset.id AS copy_of, other.id, other.title, other.source_kind
-                 FROM chartsets AS chartset CROSS JOIN LATERAL ",
-                shown_hashes!("chartset_id = chartset.id"),
-                " AS charts CROSS JOIN LATERAL (
+                 FROM chartsets AS chartset CROSS JOIN LATERAL shown_hashes(chartset.id) AS charts
+                  CROSS JOIN LATERAL (
                       SELECT chartset_id FROM chartset_charts
                       WHERE chart_hash = charts.hashes[1] AND chartset_id <> chartset.id
                       ORDER BY source_rank, chartset_id LIMIT 8
                   ) AS candidate
                   JOIN chartsets AS other ON other.id = candidate.chartset_id AND other.shown
                       AND other.chart_count = chartset.chart_count
-                  CROSS JOIN LATERAL ",
-                shown_hashes!("chartset_id = other.id"),
-                " AS other_charts
+                  CROSS JOIN LATERAL shown_hashes(other.id) AS other_charts
                   WHERE chartset.id = ANY($1) AND chartset.shown AND other_charts.hashes = charts.hashes
-                  ORDER BY other.id"
-            ))
+                  ORDER BY other.id",
+            )
             .bind(texts)
             .fetch_all(&mut *connection)
             .await?;
@@ -132,26 +114,21 @@ impl Store {
     pub async fn chart_page(&self, hash: NoteHash) -> Result<Option<ChartPage>, ReadError> {
         self.short_read("read chart page", |mut connection| async move {
             let rows: Vec<PageRow> = sqlx::query_as(concat!(
-                "SELECT chartset.exact_kind, chartset.exact_ref, ",
-                checked_at_ms!(),
-                ", chartset.title AS set_title, chartset.artist AS set_artist, chartset.creator AS set_creator,
+                "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms,
+                   chartset.title AS set_title, chartset.artist AS set_artist, chartset.creator AS set_creator,
                    chartset.source_kind AS set_source_kind, chartset.source_ref AS set_source_ref,
                    chartset.keys AS set_keys, chartset.bpm_min AS set_bpm_min, chartset.bpm_max AS set_bpm_max,
                    chartset.length_min_ms AS set_length_min_ms, chartset.length_max_ms AS set_length_max_ms,
                    chartset.density_max AS set_density_max, chartset.chart_count AS set_chart_count, ",
                 member_columns!(),
-                ", chart.density_curve, ",
-                analysis_columns!(),
                 ", (SELECT width_bucket(chart.rating::double precision, lower_bounds)
                     FROM chart_percentiles AS of_keys
                     WHERE of_keys.keys = chart.keys AND measure = 'rating') AS rating_percentile,
                    (SELECT width_bucket(chart.density_peak, lower_bounds)
                     FROM chart_percentiles AS of_keys
                     WHERE of_keys.keys = chart.keys AND measure = 'density_peak') AS density_peak_percentile
-                  FROM charts AS chart CROSS JOIN LATERAL (
-                      SELECT member.*",
-                first_occurrences!(),
-                " ) AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+                  FROM charts AS chart CROSS JOIN LATERAL chart_occurrences(chart.hash) AS member
+                  JOIN chartsets AS chartset ON chartset.id = member.chartset_id
                   WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.shown"
             ))
             .bind(hash.as_bytes())
@@ -234,7 +211,7 @@ fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<Li
 fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>, percentiles: Percentiles) -> Option<ChartPage> {
     occurrences.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
     let (best, _) = occurrences.first()?;
-    let (chart, curve) = (best.member.to_chart().with_analysis(best.member.analysis), best.member.curve);
+    let (chart, curve) = (best.member.to_chart(), best.member.values.curve);
     let ranked: Vec<&Occurrence> = occurrences.iter().map(|(occurrence, _)| occurrence).collect();
     let sources = sources_of_chart(&ranked);
     let in_chartset = |(occurrence, chartset): (Occurrence, Chartset)| {

@@ -1,9 +1,6 @@
 //! Conversions between column values and values of the domain, for all row types.
 
-use chart_index_domain::{
-    ANALYSIS_VERSION, ChartAnalysis, ChartsetId, Entity, KeyCount, NoteHash, Patterns, PublicSource, Rating,
-    SourceRef,
-};
+use chart_index_domain::{ChartsetId, Entity, KeyCount, NoteHash, PublicSource, Rating, SourceRef};
 
 use crate::error::corrupt;
 
@@ -44,28 +41,6 @@ pub(crate) fn parse_rating(hundredths: i16) -> Result<Rating, sqlx::Error> {
 pub(crate) fn parse_keys(keys: i16) -> Result<KeyCount, sqlx::Error> {
     let keys = u8::try_from(keys).map_err(corrupt)?;
     KeyCount::try_from(keys).map_err(corrupt)
-}
-
-/// The values of `rating`, `patterns` and `analysis_version` of charts.
-pub(crate) struct AnalysisValues {
-    pub(crate) ratings: Vec<Option<i16>>,
-    pub(crate) patterns: Vec<Option<[u8; Patterns::BYTES]>>,
-    /// 0 for what is not computed.
-    pub(crate) versions: Vec<i16>,
-}
-
-impl AnalysisValues {
-    pub(crate) fn new(analyses: &[Option<ChartAnalysis>]) -> Self {
-        let rating =
-            |analysis: &Option<ChartAnalysis>| i16::try_from(analysis.as_ref()?.rating?.hundredths()).ok();
-        let patterns = |analysis: &Option<ChartAnalysis>| Some(analysis.as_ref()?.patterns.to_bytes());
-        let version = |analysis: &Option<ChartAnalysis>| analysis.map_or(0, |_| ANALYSIS_VERSION.into());
-        Self {
-            ratings: analyses.iter().map(rating).collect(),
-            patterns: analyses.iter().map(patterns).collect(),
-            versions: analyses.iter().map(version).collect(),
-        }
-    }
 }
 
 /// Parses a source from its pair of columns; `None` if both are `NULL`.

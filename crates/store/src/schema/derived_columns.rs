@@ -7,7 +7,7 @@ use crate::schema::column_values::{parse_keys, parse_source, source_columns};
 use crate::schema::statement_columns::{Columns, Parameters, array_literal};
 use crate::schema::text_search::{lexemes, tsvector};
 
-/// The columns that lists show, in the order of [`listed_columns`].
+/// The columns that lists show: those of [`listed_columns`].
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct ListedColumns {
     pub(crate) title: String,
@@ -24,14 +24,14 @@ pub(crate) struct ListedColumns {
     pub(crate) chart_count: i32,
 }
 
-/// The columns with keywords, in the order of [`keyword_columns`]. Searches match them; lists do not show them.
+/// The columns with keywords. Searches match them; lists do not show them.
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct KeywordColumns {
     pub(crate) tags: Vec<String>,
     pub(crate) romanised_names: Vec<String>,
 }
 
-/// The columns that searches use, in the order of [`search_columns`], and the lexemes of `search_words`.
+/// The columns that searches use, and the lexemes of `search_words`.
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct SearchColumns {
     pub(crate) title_sort: String,
@@ -60,36 +60,6 @@ macro_rules! listed_columns {
     };
 }
 pub(crate) use listed_columns;
-
-/// The column names of [`KeywordColumns`].
-macro_rules! keyword_columns {
-    () => {
-        "tags, romanised_names"
-    };
-}
-pub(crate) use keyword_columns;
-
-/// The column names of [`SearchColumns`].
-macro_rules! search_columns {
-    () => {
-        "title_sort, artist_sort, creator_search"
-    };
-}
-pub(crate) use search_columns;
-
-/// The column names of [`DerivedColumns`].
-macro_rules! derived_columns {
-    () => {
-        concat!(
-            crate::schema::derived_columns::listed_columns!(),
-            ", ",
-            crate::schema::derived_columns::keyword_columns!(),
-            ", ",
-            crate::schema::derived_columns::search_columns!()
-        )
-    };
-}
-pub(crate) use derived_columns;
 
 impl DerivedColumns {
     /// Converts the result of [`chart_index_domain::assemble_chartset`].

@@ -1,8 +1,9 @@
 //! What statements have in common: columns, rows and values.
 
+pub(crate) mod chart_row;
 pub(crate) mod column_values;
 pub(crate) mod derived_columns;
-pub(crate) mod rows;
+pub(crate) mod member_rows;
 pub(crate) mod sql_text;
 pub(crate) mod statement_columns;
 pub(crate) mod stored_files;

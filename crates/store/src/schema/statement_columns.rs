@@ -107,6 +107,12 @@ impl Columns {
         self.join(|column| format!("{} = {}", column.name, column.value()))
     }
 
+    /// `(table.name, …) IS DISTINCT FROM (given.name, …)`, for `WHERE`.
+    pub(crate) fn differ_from(&self, table: &str) -> String {
+        let stored = self.join(|Column { name, .. }| format!("{table}.{name}"));
+        format!("({stored}) IS DISTINCT FROM ({})", self.values())
+    }
+
     /// `name = excluded.name, …`, for `ON CONFLICT … DO UPDATE SET …`.
     pub(crate) fn excluded_assignments(&self) -> String {
         self.join(|Column { name, .. }| format!("{name} = excluded.{name}"))

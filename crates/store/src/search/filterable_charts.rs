@@ -1,11 +1,11 @@
-//! Reads `shown_charts`: what lists filter the charts of a chartset by.
+//! The columns of `shown_charts` by which lists filter charts, as the view `indexed_chartsets` has them.
 
 use chart_index_domain::search::FilterableChart;
 
 use crate::error::corrupt;
 use crate::schema::column_values::{parse_keys, parse_rating};
 
-/// The charts of a chartset: the columns of [`filterable_charts`], each with an element per chart.
+/// The charts of a chartset: each column has an element per chart.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct FilterableChartColumns {
     key_counts: Vec<i16>,
@@ -18,23 +18,6 @@ pub(crate) struct FilterableChartColumns {
     ratings: Vec<Option<i16>>,
     row_shares: Vec<Option<Vec<u8>>>,
 }
-
-/// A subquery for the charts of `chartsets`, which has one row, as `charts`.
-macro_rules! filterable_charts {
-    () => {
-        "(SELECT coalesce(array_agg(chart.keys), '{}') AS key_counts,
-                 coalesce(array_agg(chart.bpm_min), '{}') AS lowest_bpms,
-                 coalesce(array_agg(chart.bpm_max), '{}') AS highest_bpms,
-                 coalesce(array_agg(chart.length_ms), '{}') AS lengths_ms,
-                 coalesce(array_agg(chart.density_peak), '{}') AS densities,
-                 coalesce(array_agg(chart.ln_share), '{}') AS ln_shares,
-                 coalesce(array_agg(chart.notes), '{}') AS note_counts,
-                 coalesce(array_agg(chart.rating), '{}') AS ratings,
-                 coalesce(array_agg(chart.row_shares), '{}') AS row_shares
-          FROM shown_charts AS chart WHERE chart.chartset_id = chartsets.id) AS charts"
-    };
-}
-pub(crate) use filterable_charts;
 
 impl FilterableChartColumns {
     /// The charts, in no particular order.

@@ -9,8 +9,8 @@ use sqlx::PgConnection;
 
 use crate::Store;
 use crate::schema::column_values::parse_chartset_id;
-use crate::schema::derived_columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
-use crate::search::filterable_charts::{FilterableChartColumns, filterable_charts};
+use crate::schema::derived_columns::{KeywordColumns, ListedColumns};
+use crate::search::filterable_charts::FilterableChartColumns;
 
 /// The number of shown chartsets that an index at a position must contain. All values are of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub struct ShownCount {
     pub changed: Vec<ChartsetId>,
 }
 
+/// A row of the view `indexed_chartsets`.
 #[derive(sqlx::FromRow)]
 struct IndexedRow {
     id: String,
@@ -42,21 +43,6 @@ impl IndexedRow {
         let (bpm_main_max, updated_at_ms) = (self.bpm_main_max, self.updated_at_ms);
         Ok(IndexedChartset { chartset, charts, bpm_main_max, keywords, updated_at_ms })
     }
-}
-
-/// The beginning of a statement for [`IndexedRow`]s.
-macro_rules! select_indexed {
-    () => {
-        concat!(
-            "SELECT id, updated_at_ms, ",
-            listed_columns!(),
-            ", ",
-            keyword_columns!(),
-            ", (SELECT bpm_main_max FROM shown_chartsets AS listed WHERE listed.id = chartsets.id) AS bpm_main_max,
-             charts.* FROM chartsets CROSS JOIN LATERAL ",
-            filterable_charts!()
-        )
-    };
 }
 
 /// The ids of the chartsets that have changed after the sequence `$1`.
@@ -84,7 +70,7 @@ impl Store {
     ) -> Result<Vec<IndexedChartset>, ReadError> {
         self.long_read("read chartsets to index", |mut connection| async move {
             let rows: Vec<IndexedRow> =
-                sqlx::query_as(concat!(select_indexed!(), " WHERE id > $1 AND shown ORDER BY id LIMIT $2"))
+                sqlx::query_as("SELECT * FROM indexed_chartsets WHERE id > $1 ORDER BY id LIMIT $2")
                     // The empty text sorts before every id.
                     .bind(after.map(|id| id.to_string()).unwrap_or_default())
                     .bind(i64::from(limit))
@@ -145,7 +131,7 @@ pub(crate) async fn read_indexed(
 ) -> Result<Vec<IndexedChartset>, sqlx::Error> {
     let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
     let rows: Vec<IndexedRow> =
-        sqlx::query_as(concat!(select_indexed!(), " WHERE id = ANY($1) AND shown ORDER BY id"))
+        sqlx::query_as("SELECT * FROM indexed_chartsets WHERE id = ANY($1) ORDER BY id")
             .bind(ids)
             .fetch_all(connection)
             .await?;

@@ -3,13 +3,14 @@
 
 use std::collections::HashSet;
 
-use chart_index_domain::{ANALYSIS_VERSION, ChartAnalysis, ChartPreview, NoteHash};
+use chart_index_domain::{ANALYSIS_VERSION, ChartDraft, NoteHash};
 use chart_index_objects::{ObjectError, Objects};
-use sqlx::{Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::connection::removal_lock;
-use crate::error::corrupt;
-use crate::schema::column_values::{AnalysisValues, parse_hash};
+use crate::schema::chart_row::{ChartRow, backfilled_columns, chart_columns, curve_column};
+use crate::schema::column_values::parse_hash;
+use crate::schema::statement_columns::{Columns, Parameters};
 use crate::schema::stored_files::{NewFiles, RoxFileRow};
 use crate::{Store, StoreError};
 
@@ -20,56 +21,70 @@ pub struct BackfillState {
     pub hash: NoteHash,
     /// The size of its ROX file.
     pub rox_bytes: u64,
-    /// Whether the density curve, the preview, and the rating and the patterns of this version are stored.
+    /// Whether all values and the preview are stored, of this version.
     pub is_complete: bool,
 }
 
-/// What is computed of a chart from its ROX file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ComputedChart {
-    /// The note hash of the chart.
-    pub hash: NoteHash,
-    /// The density curve and the preview.
-    pub preview: ChartPreview,
-    /// The rating and the patterns.
-    pub analysis: ChartAnalysis,
+/// The statement that updates charts and their previews where they differ, and returns the hashes of these
+/// charts. All parts see the rows before the update.
+fn put_computed_statement(
+    parameters: &mut Parameters,
+    charts: &[&ChartDraft],
+    previews: NewFiles<'_>,
+) -> String {
+    let hashes = parameters.bind(hash_bytes(charts.iter().map(|chart| &chart.hash)));
+    let (json, object) = (parameters.bind(previews.bytes), parameters.bind(previews.objects));
+    let hash = Columns::single("hash", hashes);
+    let recorded = backfilled_columns(parameters, charts);
+    let computed = Columns::concat([&curve_column(parameters, charts), &recorded]);
+    format!(
+        "WITH recorded AS MATERIALIZED (
+             SELECT given.hash FROM {given_recorded} JOIN charts AS chart ON chart.hash = given.hash
+             WHERE {recorded_differ}
+         ), updated AS (
+             UPDATE charts AS chart SET {assignments} FROM {given_computed}
+             WHERE chart.hash = given.hash AND {computed_differ}
+             RETURNING chart.hash
+         ), written AS (
+             INSERT INTO chart_previews AS preview (hash, json, object)
+             SELECT given.hash, given.json, given.object
+             FROM unnest({hashes}, {json}, {object}) AS given (hash, json, object)
+             JOIN charts ON charts.hash = given.hash
+             ON CONFLICT (hash) DO UPDATE SET json = excluded.json, object = excluded.object
+             WHERE (preview.json, preview.object) IS DISTINCT FROM (excluded.json, excluded.object)
+             RETURNING hash
+         ), changed AS (
+             SELECT hash FROM updated UNION SELECT hash FROM written
+         ), pending AS (
+             INSERT INTO pending_changes (entity)
+             SELECT hash FROM changed
+             UNION ALL
+             SELECT DISTINCT decode(member.chartset_id, 'hex')
+             FROM recorded JOIN chartset_charts AS member ON member.chart_hash = recorded.hash
+         )
+         SELECT hash FROM changed",
+        given_recorded = Columns::concat([&hash, &recorded]).given(),
+        recorded_differ = recorded.differ_from("chart"),
+        assignments = computed.assignments(),
+        given_computed = Columns::concat([&hash, &computed]).given(),
+        computed_differ = computed.differ_from("chart"),
+    )
 }
 
-/// Updates charts and their previews where they differ, and returns the hashes of these charts. All parts see
-/// the rows before the update.
-const PUT_COMPUTED: &str = "WITH given AS MATERIALIZED (
-         SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::smallint[], $6::bytea[],
-                              $7::smallint[])
-             AS given (hash, curve, json, object, rating, patterns, version)
-     ), analysed AS MATERIALIZED (
-         SELECT given.hash FROM given JOIN charts AS chart ON chart.hash = given.hash
-         WHERE (chart.rating, chart.patterns, chart.analysis_version)
-               IS DISTINCT FROM (given.rating, given.patterns, given.version)
-     ), updated AS (
-         UPDATE charts AS chart
-         SET density_curve = given.curve, rating = given.rating, patterns = given.patterns,
-             analysis_version = given.version
-         FROM given
-         WHERE chart.hash = given.hash
-               AND (chart.density_curve, chart.rating, chart.patterns, chart.analysis_version)
-                   IS DISTINCT FROM (given.curve, given.rating, given.patterns, given.version)
-         RETURNING chart.hash
-     ), written AS (
-         INSERT INTO chart_previews AS preview (hash, json, object)
-         SELECT given.hash, given.json, given.object FROM given JOIN charts ON charts.hash = given.hash
-         ON CONFLICT (hash) DO UPDATE SET json = excluded.json, object = excluded.object
-         WHERE (preview.json, preview.object) IS DISTINCT FROM (excluded.json, excluded.object)
-         RETURNING hash
-     ), changed AS (
-         SELECT hash FROM updated UNION SELECT hash FROM written
-     ), recorded AS (
-         INSERT INTO pending_changes (entity)
-         SELECT hash FROM changed
-         UNION ALL
-         SELECT DISTINCT decode(member.chartset_id, 'hex')
-         FROM analysed JOIN chartset_charts AS member ON member.chart_hash = analysed.hash
-     )
-     SELECT hash FROM changed";
+#[derive(sqlx::FromRow)]
+struct StateRow {
+    #[sqlx(flatten)]
+    chart: ChartRow,
+    has_preview: bool,
+}
+
+impl StateRow {
+    fn parse(&self) -> Result<BackfillState, sqlx::Error> {
+        let Self { chart, has_preview } = self;
+        let (hash, rox_bytes) = (chart.hash()?, chart.values()?.rox_bytes);
+        Ok(BackfillState { hash, rox_bytes, is_complete: *has_preview && chart.is_complete() })
+    }
+}
 
 impl Store {
     /// Returns the states of the next stored charts in the order of their hashes, including removed charts and
@@ -80,26 +95,20 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<BackfillState>, StoreError> {
         self.run_once("read backfill states", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, i64, bool)> = sqlx::query_as(
+            let rows: Vec<StateRow> = sqlx::query_as(concat!(
+                "SELECT ",
+                chart_columns!(),
                 // Not a join: PostgreSQL would merge both tables, and read all previews below the page.
-                "SELECT chart.hash, chart.rox_bytes,
-                        chart.analysis_version = $3 AND chart.density_curve IS NOT NULL AND (
-                            SELECT preview.hash FROM chart_previews AS preview WHERE preview.hash = chart.hash
-                        ) IS NOT NULL
-                 FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2",
-            )
+                ", (SELECT preview.hash FROM chart_previews AS preview WHERE preview.hash = chart.hash)
+                   IS NOT NULL AS has_preview
+                 FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
+            ))
             // The empty value sorts before every hash.
             .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
             .bind(i64::from(limit))
-            .bind(i16::from(ANALYSIS_VERSION))
             .fetch_all(&mut *connection)
             .await?;
-            rows.into_iter()
-                .map(|(hash, rox_bytes, is_complete)| {
-                    let rox_bytes = u64::try_from(rox_bytes).map_err(corrupt)?;
-                    Ok(BackfillState { hash: parse_hash(&hash)?, rox_bytes, is_complete })
-                })
-                .collect()
+            rows.iter().map(StateRow::parse).collect()
         })
         .await
     }
@@ -132,33 +141,25 @@ impl Store {
     /// Stores what was computed of stored charts, and records the charts that had none of it or something else
     /// as changed, together with the chartsets that contain charts with another rating or other patterns: these
     /// are in their records. Returns these charts.
-    pub async fn put_computed(&self, charts: &[ComputedChart]) -> Result<Vec<NoteHash>, StoreError> {
-        let mut charts: Vec<&ComputedChart> = charts.iter().collect();
+    pub async fn put_computed(&self, charts: &[ChartDraft]) -> Result<Vec<NoteHash>, StoreError> {
+        let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);
-        let analyses: Vec<_> = charts.iter().map(|chart| Some(chart.analysis)).collect();
-        let objects = self.objects();
-        self.run_once("write computed values of charts", |mut connection| {
-            let AnalysisValues { ratings, patterns, versions } = AnalysisValues::new(&analyses);
-            let charts = &charts;
-            async move {
-                let mut transaction = connection.begin().await?;
-                // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well,
-                // from what it sees.
-                removal_lock::lock_out_ingests(&mut transaction).await?;
-                let previews = store_previews(&mut transaction, objects, charts).await?;
-                let changed: Vec<Vec<u8>> = sqlx::query_scalar(PUT_COMPUTED)
-                    .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
-                    .bind(charts.iter().map(|chart| &chart.preview.curve.as_bytes()[..]).collect::<Vec<_>>())
-                    .bind(previews.bytes)
-                    .bind(previews.objects)
-                    .bind(ratings)
-                    .bind(patterns)
-                    .bind(versions)
+        let (charts, objects) = (&charts, self.objects());
+        self.run_once("write computed values of charts", |mut connection| async move {
+            let mut transaction = connection.begin().await?;
+            // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well, from
+            // what it sees.
+            removal_lock::lock_out_ingests(&mut transaction).await?;
+            let previews = store_previews(&mut transaction, objects, charts).await?;
+            let mut parameters = Parameters::default();
+            let statement = put_computed_statement(&mut parameters, charts, previews);
+            // Safe: it consists of constants and placeholders.
+            let changed: Vec<Vec<u8>> =
+                sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)
                     .fetch_all(&mut *transaction)
                     .await?;
-                transaction.commit().await?;
-                changed.iter().map(|hash| parse_hash(hash)).collect()
-            }
+            transaction.commit().await?;
+            changed.iter().map(|hash| parse_hash(hash)).collect()
         })
         .await
     }
@@ -210,7 +211,7 @@ impl Store {
 async fn store_previews<'a>(
     connection: &mut PgConnection,
     objects: Option<&Objects>,
-    charts: &[&'a ComputedChart],
+    charts: &[&'a ChartDraft],
 ) -> Result<NewFiles<'a>, sqlx::Error> {
     let mut in_postgresql: HashSet<Vec<u8>> = HashSet::new();
     if objects.is_some() {
@@ -225,7 +226,8 @@ async fn store_previews<'a>(
         .await?;
         in_postgresql.extend(rows);
     }
-    let previews = charts.iter().map(|chart| Some(&chart.preview.json[..])).collect();
+    let previews =
+        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..])).collect();
     let stays = |index: usize| {
         charts.get(index).is_some_and(|chart| in_postgresql.contains(&chart.hash.as_bytes()[..]))
     };

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use crate::schema::column_values::{parse_chartset_id, parse_source};
 use crate::schema::derived_columns::DerivedColumns;
-use crate::schema::rows::{MemberRow, member_columns};
+use crate::schema::member_rows::{MemberRow, member_columns};
 
 /// The columns of `chartsets` that are not derived but needed for the derivation.
 #[derive(Debug, sqlx::FromRow)]

@@ -4,9 +4,7 @@ use chart_index_domain::text::FOLDING_VERSION;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::connection::removal_lock::lock_out_ingests;
-use crate::schema::derived_columns::{
-    KeywordColumns, ListedColumns, SearchColumns, keyword_columns, listed_columns, search_columns,
-};
+use crate::schema::derived_columns::{KeywordColumns, ListedColumns, SearchColumns};
 use crate::schema::statement_columns::{Columns, Parameters};
 
 /// The number of chartsets that are folded in one transaction, for which ingests and removals wait.
@@ -53,15 +51,9 @@ pub(crate) async fn fold_catalogue(connection: &mut PgConnection) -> Result<(), 
 async fn fold_batch(connection: &mut PgConnection, after: &str) -> Result<Option<String>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     lock_out_ingests(&mut transaction).await?;
-    let mut rows: Vec<FoldedRow> = sqlx::query_as(concat!(
-        "SELECT id, ",
-        listed_columns!(),
-        ", ",
-        keyword_columns!(),
-        ", ",
-        search_columns!(),
-        ", tsvector_to_array(search_words) AS lexemes FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2"
-    ))
+    let mut rows: Vec<FoldedRow> = sqlx::query_as(
+        "SELECT *, tsvector_to_array(search_words) AS lexemes FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2",
+    )
     .bind(after)
     .bind(BATCH)
     .fetch_all(&mut *transaction)

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, FileAliases, NoteHash};
+use chart_index_domain::{ChartDraft, ChartValues, ChartsetDraft, ChartsetId, FileAliases, NoteHash};
 use sqlx::Connection;
 
 use crate::connection::removal_lock;
 use crate::schema::column_values::parse_chartset_id;
-use crate::schema::rows::checked_at_ms;
 use crate::schema::stored_times::StoredTimes;
 use crate::writes::put_chartset_sql as sql;
 use crate::{ExpectedChartset, PutEffect, PutOutcome, Store, StoreError};
@@ -41,15 +40,6 @@ pub enum ImportOutcome {
     Newer,
 }
 
-/// The stored values of a chart that an import compares.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StoredNumbers {
-    /// Those of the first file that was ingested with this hash.
-    pub numbers: ChartNumbers,
-    /// The size of its ROX file.
-    pub rox_bytes: u64,
-}
-
 #[derive(sqlx::FromRow)]
 struct StoredChartset {
     id: String,
@@ -75,18 +65,14 @@ impl Store {
     }
 
     /// Returns the stored values of these charts, removed or not. Charts that are not stored are left out.
-    pub async fn stored_numbers(
+    pub async fn stored_values(
         &self,
         hashes: &[NoteHash],
-    ) -> Result<HashMap<NoteHash, StoredNumbers>, StoreError> {
+    ) -> Result<HashMap<NoteHash, ChartValues>, StoreError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
-        self.run_once("read stored numbers", |mut connection| async move {
+        self.run_once("read stored values", |mut connection| async move {
             let stored = sql::stored_charts(&mut connection, &hashes).await?;
-            let numbers = |chart: sql::CanonicalChart| StoredNumbers {
-                numbers: chart.numbers,
-                rox_bytes: chart.rox_bytes,
-            };
-            Ok(stored.into_iter().map(|(hash, chart)| (hash, numbers(chart))).collect())
+            Ok(stored.into_iter().map(|(hash, chart)| (hash, chart.values)).collect())
         })
         .await
     }
@@ -204,12 +190,10 @@ impl Store {
     ) -> Result<HashMap<ChartsetId, StoredChartset>, StoreError> {
         let ids: Vec<String> = chartsets.iter().map(|chartset| chartset.draft.id.to_string()).collect();
         self.run_once("read stored chartsets", |mut connection| async move {
-            let rows: Vec<StoredChartset> = sqlx::query_as(concat!(
-                "SELECT chartset.id, chartset.content_fingerprint, chartset.updated_at_ms, ",
-                checked_at_ms!(),
-                ", chartset.removed_at_ms IS NOT NULL AS removed
-                 FROM chartsets AS chartset WHERE chartset.id = ANY($1)"
-            ))
+            let rows: Vec<StoredChartset> = sqlx::query_as(
+                "SELECT id, content_fingerprint, updated_at_ms, checked_at_ms, removed_at_ms IS NOT NULL AS removed
+                 FROM checked_chartsets WHERE id = ANY($1)",
+            )
             .bind(ids)
             .fetch_all(&mut *connection)
             .await?;

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, ChartsetMember, Entity, NoteHash, assemble_chartset,
+    ChartDraft, ChartMetadata, ChartValues, ChartsetDraft, ChartsetId, ChartsetMember, Entity, NoteHash,
+    assemble_chartset,
 };
 use chart_index_objects::Objects;
 use sqlx::{Connection, PgConnection};
@@ -70,7 +71,7 @@ impl Store {
     /// leave the chartset. Removed charts and chartsets stay removed, and erased ones are not stored.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         let outcomes = self.put_chartsets(&[draft], now_ms).await?;
-        outcomes.get(&draft.id).copied().ok_or_else(|| put_error(sqlx::Error::RowNotFound))
+        outcomes.get(&draft.id).copied().ok_or_else(|| StoreError::new(OPERATION, sqlx::Error::RowNotFound))
     }
 
     /// The same for song folders with different ids, of which those that changed are stored in one transaction.
@@ -267,11 +268,7 @@ async fn store_charts(
 fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
     ChartsetMember {
         hash: draft.hash,
-        numbers: canonical.numbers,
-        variant: canonical.variant,
-        analysis: canonical.analysis,
-        rox_bytes: canonical.rox_bytes,
-        curve: canonical.curve,
+        values: canonical.values,
         metadata: storable(&draft.metadata),
         declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
@@ -280,14 +277,10 @@ fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
 }
 
 fn canonical(draft: &ChartDraft) -> CanonicalChart {
-    CanonicalChart {
-        numbers: draft.numbers,
-        variant: draft.variant,
-        analysis: draft.analysis,
-        rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
-        curve: draft.preview.as_ref().map(|preview| preview.curve),
-        removed: false,
-    }
+    let ChartDraft { numbers, variant, analysis, .. } = *draft;
+    let rox_bytes = draft.rox.as_ref().map_or(0, |rox| rox.len() as u64);
+    let curve = draft.preview.as_ref().map(|preview| preview.curve);
+    CanonicalChart { values: ChartValues { numbers, variant, analysis, rox_bytes, curve }, removed: false }
 }
 
 /// The metadata without the characters that PostgreSQL cannot store.

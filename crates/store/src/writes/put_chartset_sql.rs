@@ -5,32 +5,34 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use chart_index_domain::{
-    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember,
-    DensityCurve, Entity, FileAliases, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, Variant,
+    ChartDraft, ChartMetadata, ChartValues, ChartsetDraft, ChartsetId, ChartsetMember, Entity, FileAliases,
+    NoteHash, PublicSource, SourceKind,
 };
 use chart_index_objects::Objects;
 use sqlx::PgConnection;
 
 use crate::error::corrupt;
-use crate::schema::column_values::{AnalysisValues, parse_chartset_id, parse_entity, source_columns};
+use crate::schema::chart_row::{ChartRow, chart_columns, new_chart_columns};
+use crate::schema::column_values::{parse_chartset_id, parse_entity, source_columns};
 use crate::schema::derived_columns::DerivedColumns;
-use crate::schema::rows::{ChartRow, analysis_columns, chart_columns};
-use crate::{ExpectedChartset, Precedence};
-
 use crate::schema::sql_text::replace_nul;
 use crate::schema::statement_columns::{Columns, Parameters, Placeholder, array_literal};
 use crate::schema::stored_files::NewFiles;
 use crate::schema::stored_times::StoredTimes;
+use crate::{ExpectedChartset, Precedence};
 
-/// A stored chart. The first file ingested with its hash determines the numbers and the ROX bytes.
+/// A stored chart. The first file ingested with its hash determines the values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CanonicalChart {
-    pub(crate) numbers: ChartNumbers,
-    pub(crate) variant: Option<Variant>,
-    pub(crate) analysis: Option<ChartAnalysis>,
-    pub(crate) rox_bytes: u64,
-    pub(crate) curve: Option<DensityCurve>,
+    pub(crate) values: ChartValues,
     pub(crate) removed: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct CanonicalRow {
+    #[sqlx(flatten)]
+    chart: ChartRow,
+    removed: bool,
 }
 
 /// A chartset to write.
@@ -75,27 +77,17 @@ pub(crate) async fn stored_charts(
     connection: &mut PgConnection,
     hashes: &[&[u8]],
 ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
-    let rows: Vec<ChartRow> = sqlx::query_as(concat!(
+    let rows: Vec<CanonicalRow> = sqlx::query_as(concat!(
         "SELECT ",
         chart_columns!(),
-        ", chart.density_curve, chart.variant, ",
-        analysis_columns!(),
-        " FROM charts AS chart WHERE chart.hash = ANY($1)"
+        ", chart.removed_at_ms IS NOT NULL AS removed FROM charts AS chart WHERE chart.hash = ANY($1)"
     ))
     .bind(hashes)
     .fetch_all(connection)
     .await?;
     rows.iter()
-        .map(|row| {
-            let chart = CanonicalChart {
-                numbers: row.numbers()?,
-                variant: row.variant()?,
-                analysis: row.analysis()?,
-                rox_bytes: row.rox_bytes()?,
-                curve: row.curve()?,
-                removed: row.removed,
-            };
-            Ok((row.hash()?, chart))
+        .map(|CanonicalRow { chart, removed }| {
+            Ok((chart.hash()?, CanonicalChart { values: chart.values()?, removed: *removed }))
         })
         .collect()
 }
@@ -195,46 +187,6 @@ async fn store_files<'a>(
     let previews =
         charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..])).collect();
     Ok((NewFiles::store(objects, rox_files, stays).await?, NewFiles::store(objects, previews, stays).await?))
-}
-
-/// The columns of `charts` that follow from a ROX file.
-pub(crate) fn new_chart_columns(
-    parameters: &mut Parameters,
-    charts: &[&ChartDraft],
-    rox_files: &[&[u8]],
-) -> Columns {
-    let mut columns = Columns::default();
-    let integers = |value: fn(&ChartNumbers) -> u32| -> Vec<i64> {
-        charts.iter().map(|chart| value(&chart.numbers).into()).collect()
-    };
-    let floats = |value: fn(&ChartNumbers) -> f64| -> Vec<f64> {
-        charts.iter().map(|chart| value(&chart.numbers)).collect()
-    };
-    let keys: Vec<i16> = charts.iter().map(|chart| chart.numbers.keys.get().into()).collect();
-    let sizes = rox_files.iter().map(|rox| i64::try_from(rox.len()).unwrap_or(i64::MAX));
-    let versions = vec![i32::try_from(NOTE_HASH_VERSION).unwrap_or(i32::MAX); charts.len()];
-    columns.add("note_hash_version", parameters.bind(versions));
-    columns.add("keys", parameters.bind(keys));
-    columns.add("bpm_min", parameters.bind(floats(|numbers| numbers.bpm_min)));
-    columns.add("bpm_max", parameters.bind(floats(|numbers| numbers.bpm_max)));
-    columns.add("bpm_main", parameters.bind(floats(|numbers| numbers.bpm_main)));
-    columns.add("length_ms", parameters.bind(integers(|numbers| numbers.length_ms)));
-    columns.add("notes", parameters.bind(integers(|numbers| numbers.notes)));
-    columns.add("lns", parameters.bind(integers(|numbers| numbers.lns)));
-    columns.add("density_avg", parameters.bind(floats(|numbers| numbers.density_avg)));
-    columns.add("density_peak", parameters.bind(floats(|numbers| numbers.density_peak)));
-    columns.add("rox_bytes", parameters.bind(sizes.collect::<Vec<_>>()));
-    let curves =
-        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.curve.as_bytes()[..]));
-    columns.add("density_curve", parameters.bind(curves.collect::<Vec<_>>()));
-    let variants = charts.iter().map(|chart| chart.variant.as_ref().map(|variant| &variant.as_bytes()[..]));
-    columns.add("variant", parameters.bind(variants.collect::<Vec<_>>()));
-    let analyses: Vec<_> = charts.iter().map(|chart| chart.analysis).collect();
-    let AnalysisValues { ratings, patterns, versions } = AnalysisValues::new(&analyses);
-    columns.add("rating", parameters.bind(ratings));
-    columns.add("patterns", parameters.bind(patterns));
-    columns.add("analysis_version", parameters.bind(versions));
-    columns
 }
 
 /// Writes the rows of chartsets, their charts and their pending changes, and deletes the charts that they no

@@ -6,10 +6,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::connection::pooled_connection::PooledConnection;
 use crate::connection::removal_lock;
+use crate::schema::chart_row::new_chart_columns;
 use crate::schema::statement_columns::{Columns, Parameters};
 use crate::schema::stored_files::{NewFiles, parse_object};
 use crate::writes::object_upkeep::is_withdrawn;
-use crate::writes::put_chartset_sql::new_chart_columns;
 use crate::writes::removal::{derive_chartsets, lock_chartsets};
 use crate::{Store, StoreError};
 

@@ -2,14 +2,13 @@
 
 use std::fmt::Debug;
 
-use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, ChartsetId, NoteHash, Variant};
+use chart_index_domain::{ChartPreview, ChartValues, ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection};
 
 use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::error::corrupt;
-use crate::reads::lookups::is_known;
-use crate::schema::derived_columns::{DerivedColumns, derived_columns};
-use crate::schema::rows::{ChartRow, analysis_columns, chart_columns};
+use crate::schema::chart_row::{ChartRow, chart_columns};
+use crate::schema::derived_columns::DerivedColumns;
 use crate::schema::stored_files::StoredFile;
 use crate::writes::derive::{ChartsetRow, derive_columns};
 use crate::{Store, StoreError};
@@ -21,15 +20,10 @@ pub struct StoredChart {
     pub hash: NoteHash,
     /// The version of the note hash.
     pub note_hash_version: u32,
-    /// The numbers in responses, which must be those of the ROX file.
-    pub numbers: ChartNumbers,
-    /// The variant, which must be that of the ROX file.
-    pub variant: Option<Variant>,
-    /// The rating and the patterns, which must be those of the ROX file; `None` if they are not of this
-    /// version.
-    pub analysis: Option<ChartAnalysis>,
-    /// The size of the ROX file in responses (`roxBytes`).
-    pub rox_bytes: u64,
+    /// The values in responses, which must be those of the ROX file.
+    pub values: ChartValues,
+    /// Whether all values and the preview are computed.
+    pub is_complete: bool,
     /// Its ROX file; empty if it is missing.
     pub rox: Vec<u8>,
     /// Its preview; `None` if the density curve or the JSON is missing.
@@ -95,7 +89,12 @@ impl Store {
             let (rox, preview) = row.files().map_err(failed)?;
             rox_files.extend(rox.map(|file| (index, file)));
             previews.extend(
-                row.chart.curve().map_err(failed)?.zip(preview).map(|(curve, file)| ((index, curve), file)),
+                row.chart
+                    .values()
+                    .map_err(failed)?
+                    .curve
+                    .zip(preview)
+                    .map(|(curve, file)| ((index, curve), file)),
             );
             charts.push(row.parse().map_err(failed)?);
         }
@@ -127,8 +126,6 @@ impl Store {
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", chart.density_curve, chart.variant, ",
-            analysis_columns!(),
             ", chart.note_hash_version,
              (SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox,
              (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object,
@@ -185,12 +182,9 @@ impl Store {
     pub async fn counts(&self) -> Result<CatalogueCounts, StoreError> {
         let (chartsets, charts): (i64, i64) = self
             .run_once("count", |mut connection| async move {
-                sqlx::query_as(concat!(
-                    "SELECT (SELECT count(*) FROM chartsets WHERE shown),
-                            (SELECT count(*) FROM charts AS chart WHERE ",
-                    is_known!(),
-                    ")"
-                ))
+                sqlx::query_as(
+                    "SELECT (SELECT count(*) FROM chartsets WHERE shown), (SELECT count(*) FROM known_charts)",
+                )
                 .fetch_one(&mut *connection)
                 .await
             })
@@ -215,10 +209,8 @@ impl StoredChartRow {
         Ok(StoredChart {
             hash: self.chart.hash()?,
             note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
-            numbers: self.chart.numbers()?,
-            variant: self.chart.variant()?,
-            analysis: self.chart.analysis()?,
-            rox_bytes: self.chart.rox_bytes()?,
+            values: self.chart.values()?,
+            is_complete: self.chart.is_complete(),
             rox: Vec::new(),
             preview: None,
             lost: Vec::new(),
@@ -231,12 +223,9 @@ async fn stored_columns(
     after: Option<ChartsetId>,
     limit: u32,
 ) -> Result<(Vec<ChartsetRow>, Vec<DerivedColumns>), sqlx::Error> {
-    let rows: Vec<VerifiedRow> = sqlx::query_as(concat!(
-        "SELECT id, exact_kind, exact_ref, ",
-        derived_columns!(),
-        ", tsvector_to_array(search_words) AS lexemes
-         FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2"
-    ))
+    let rows: Vec<VerifiedRow> = sqlx::query_as(
+        "SELECT *, tsvector_to_array(search_words) AS lexemes FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2",
+    )
     .bind(after.map(|id| id.to_string()).unwrap_or_default())
     .bind(i64::from(limit))
     .fetch_all(connection)

@@ -111,7 +111,7 @@ async fn rejected_values_differ_from_other_failures() {
     let rejected = catalogue.store.put_chartset(&folder(1, [chart(1)]), 10).await.unwrap_err();
     assert_eq!((rejected.is_rejected(), rejected.is_unavailable()), (true, false), "{rejected:?}");
     catalogue.put(&folder(2, [chart(1)]), 10).await;
-    let _ = catalogue.database.psql("DROP TABLE chartset_checks");
+    let _ = catalogue.database.psql("DROP TABLE chartset_checks CASCADE");
     let failed = catalogue.store.put_chartset(&folder(2, [chart(1)]), 10).await.unwrap_err();
     assert_eq!((failed.is_rejected(), failed.is_unavailable()), (false, false), "{failed:?}");
     let unreachable = chart_index_store::Store::new(&config("postgres://127.0.0.1:1/none"));

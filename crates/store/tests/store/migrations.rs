@@ -66,7 +66,7 @@ async fn each_migration_excludes_readers_from_one_table() {
 fn tables_without_readers(database: &TestDatabase, statements: &str) -> String {
     database.psql(&format!(
         "BEGIN;
-         CREATE TEMPORARY TABLE existing ON COMMIT DROP AS SELECT oid FROM pg_class WHERE relkind = 'r';
+         CREATE TEMPORARY TABLE existing ON COMMIT DROP AS SELECT oid FROM pg_class WHERE relkind IN ('r', 'v');
          {statements}
          SELECT relation::regclass FROM pg_locks
          WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND relation IN (SELECT oid FROM existing);

@@ -25,7 +25,7 @@ async fn listed_charts_are_those_of_the_details() {
     assert_eq!(listed[1].charts.len(), 3);
     for ListedCharts { id, charts } in listed {
         let detail = store.chartset(id).await.unwrap().unwrap();
-        let of_entry = |entry: ChartsetChart| (entry.chart.with_analysis(entry.analysis), entry.curve);
+        let of_entry = |entry: ChartsetChart| (entry.chart, entry.curve);
         let expected: Vec<_> = detail.charts.into_iter().map(of_entry).collect();
         let actual = charts.iter().map(|listed| (listed.chart.clone(), listed.curve));
         assert_eq!(actual.collect::<Vec<_>>(), expected);
@@ -73,7 +73,7 @@ async fn a_chart_page_has_every_chartset_of_the_chart() {
     catalogue.remove(id(4), 20).await;
 
     let page = store.chart_page(hash(1)).await.unwrap().unwrap();
-    let known = store.chart_with_analysis(hash(1)).await.unwrap().unwrap();
+    let known = store.chart(hash(1)).await.unwrap().unwrap();
     assert_eq!((&page.chart, &page.sources), (&known.chart, &known.sources));
     assert_eq!(page.curve, Some(preview(1).curve));
     let sets: Vec<_> = page

@@ -180,9 +180,9 @@ pub(crate) fn numbers(number: u32) -> ChartNumbers {
         bpm_main: 120.5 + small,
         length_ms: 60_000 + number,
         notes: 500 + number,
-        lns: 20,
         density_avg: 5.25 + small,
         density_peak: 12.5 + small,
+        ..ChartNumbers::default()
     }
 }
 

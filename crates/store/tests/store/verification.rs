@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chart_index_domain::NoteHash;
-use chart_index_store::{BackfillState, ComputedChart};
+use chart_index_store::BackfillState;
 use chart_index_tests::within;
 
 use crate::support::{Catalogue, analysis, chart, folder, hash, id, preview};
@@ -82,7 +82,7 @@ async fn checks_cover_every_page() {
         if page.is_empty() {
             break;
         }
-        assert!(page.iter().all(|chart| chart.rox_bytes == chart.rox.len() as u64));
+        assert!(page.iter().all(|chart| chart.values.rox_bytes == chart.rox.len() as u64));
         seen.extend(page.iter().map(|chart| chart.hash));
     }
     let mut expected: Vec<NoteHash> = (1..=5).chain(11..=15).map(hash).collect();
@@ -126,10 +126,7 @@ async fn computed_values_are_written_once() {
     expected.sort();
     assert_eq!(files, expected);
 
-    let computed = [5, 4, 3, 2, 1].map(|number| {
-        let (preview, analysis) = (preview(number), analysis(number));
-        ComputedChart { hash: hash(number.into()), preview, analysis }
-    });
+    let computed = [5, 4, 3, 2, 1].map(chart);
     let mut changed = store.put_computed(&computed).await.unwrap();
     changed.sort();
     missing.sort();
@@ -138,7 +135,7 @@ async fn computed_values_are_written_once() {
     for stored in store.stored_charts_after(None, 10).await.unwrap() {
         let number = (1..=5).find(|&number| hash(number) == stored.hash).unwrap();
         let number = number.try_into().unwrap();
-        assert_eq!((stored.preview, stored.analysis), (Some(preview(number)), Some(analysis(number))));
+        assert_eq!((stored.preview, stored.values.analysis), (Some(preview(number)), Some(analysis(number))));
     }
     assert_eq!(store.orphaned_previews().await.unwrap(), 0);
     assert_eq!(store.stored_chart_count().await.unwrap(), 5);
@@ -150,5 +147,5 @@ async fn a_missing_rox_file_is_read_as_empty() {
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let _ = catalogue.database.psql("DELETE FROM rox_files");
     let stored = catalogue.store.stored_charts_after(None, 10).await.unwrap();
-    assert_eq!((stored[0].rox.len(), stored[0].rox_bytes), (0, 8));
+    assert_eq!((stored[0].rox.len(), stored[0].values.rox_bytes), (0, 8));
 }

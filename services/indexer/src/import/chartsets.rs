@@ -69,7 +69,7 @@ impl Target<'_> {
         let charts =
             || batch.iter().flat_map(|checked| checked.chartset.draft.charts.iter().zip(&checked.rox_bytes));
         let hashes: Vec<NoteHash> = charts().map(|(chart, _)| chart.hash).collect();
-        let stored = retry_store_call(&self.stop, || self.store.stored_numbers(&hashes)).await?;
+        let stored = retry_store_call(&self.stop, || self.store.stored_values(&hashes)).await?;
         for (chart, rox_bytes) in charts() {
             let hash = chart.hash;
             if self.erased.charts.contains(&hash) {

@@ -1,8 +1,7 @@
 //! Compares a chart of an export with what was computed from its ROX file.
 
 use anyhow::{Result, ensure};
-use chart_index_domain::ChartNumbers;
-use chart_index_store::StoredNumbers;
+use chart_index_domain::{ChartNumbers, ChartValues};
 
 /// The largest ratio by which numbers may differ. JSON numbers with more than 15 digits may be read with an
 /// error of their last bit.
@@ -10,7 +9,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// # Errors
 /// A number differs.
-pub(crate) fn check_chart(given: &ChartNumbers, rox_bytes: u64, stored: &StoredNumbers) -> Result<()> {
+pub(crate) fn check_chart(given: &ChartNumbers, rox_bytes: u64, stored: &ChartValues) -> Result<()> {
     let computed = &stored.numbers;
     let integers = |numbers: &ChartNumbers| (numbers.keys, numbers.length_ms, numbers.notes, numbers.lns);
     let same = integers(given) == integers(computed)
@@ -32,24 +31,18 @@ fn is_close(a: f64, b: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::KeyCount;
-
     use super::*;
 
     #[test]
     fn only_the_last_bits_may_differ() {
         let numbers = ChartNumbers {
-            keys: KeyCount::try_from(4).unwrap(),
             bpm_min: -1.0,
             bpm_max: 1.234_567_890_123_456_7e300,
             bpm_main: 174.999,
-            length_ms: 1,
             notes: 2,
-            lns: 1,
-            density_avg: 0.0,
-            density_peak: 1.0,
+            ..ChartNumbers::default()
         };
-        let stored = StoredNumbers { numbers, rox_bytes: 7 };
+        let stored = ChartValues { numbers, rox_bytes: 7, ..ChartValues::default() };
         let with = |change: fn(&mut ChartNumbers)| {
             let mut changed = numbers;
             change(&mut changed);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::inspect_rox;
-use chart_index_domain::{ChartDraft, ChartMetadata, ExportFile, FileAliases, NoteHash};
+use chart_index_domain::{ChartDraft, ExportFile, NoteHash};
 use chart_index_store::Precedence;
 use futures_util::TryStreamExt;
 use tokio::sync::mpsc;
@@ -99,16 +99,5 @@ pub(crate) fn draft(hash: NoteHash, rox: Vec<u8>) -> Result<ChartDraft> {
     let content = inspect_rox(&rox).with_context(|| format!("the ROX file of chart {hash} is invalid"))?;
     let actual = content.hash;
     ensure!(actual == hash, "the ROX file of chart {hash} has the notes of chart {actual}");
-    Ok(ChartDraft {
-        hash,
-        numbers: content.numbers,
-        variant: content.variant,
-        analysis: Some(content.analysis),
-        rox: Some(rox),
-        preview: Some(content.preview),
-        metadata: ChartMetadata::default(),
-        declared_source: None,
-        alpha_beatmap_id: None,
-        aliases: FileAliases::default(),
-    })
+    Ok(content.into_draft(rox))
 }

@@ -118,7 +118,7 @@ impl Mirror<'_> {
         leave_out_removed(&mut batch, &*self.later_removals.read().await);
         let hashes: Vec<NoteHash> =
             batch.iter().flat_map(|chartset| chartset.charts(erased)).map(|(chart, _)| chart.hash).collect();
-        let mut stored = self.store.stored_numbers(&hashes).await?;
+        let mut stored = self.store.stored_values(&hashes).await?;
         let mut wanted = HashMap::new();
         for (chart, rox_bytes) in batch.iter().flat_map(|chartset| chartset.charts(erased)) {
             match stored.get(&chart.hash) {
@@ -129,7 +129,7 @@ impl Mirror<'_> {
         let mut refusals = HashMap::new();
         if !wanted.is_empty() {
             refusals = self.fetch_charts(wanted).await?;
-            stored = self.store.stored_numbers(&hashes).await?;
+            stored = self.store.stored_values(&hashes).await?;
         }
         let check = |(chart, rox_bytes): (&ChartDraft, u64)| {
             let hash = chart.hash;

@@ -37,11 +37,9 @@ pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &
     let notes = notes(keys, length_ms, place, of, random);
     let density_avg = f64::from(notes) * 1_000.0 / f64::from(length_ms);
     let [lowest, main, highest] = song.bpm_thousandths.map(|bpm| f64::from(bpm) / 1_000.0);
+    let bpm = ChartNumbers { bpm_min: lowest, bpm_max: highest, bpm_main: main, ..ChartNumbers::default() };
     ChartNumbers {
         keys: KeyCount::try_from(keys).unwrap_or_else(|_| unreachable!("every chart has 4 to 7 keys")),
-        bpm_min: lowest,
-        bpm_max: highest,
-        bpm_main: main,
         length_ms,
         notes,
         lns: long_notes(keys, notes, random),
@@ -49,6 +47,7 @@ pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &
         density_peak: (density_avg * f64::from(random.u32(130..280)) / 100.0)
             .ceil()
             .clamp(1.0, f64::from(notes)),
+        ..bpm
     }
 }
 

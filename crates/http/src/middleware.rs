@@ -82,8 +82,8 @@ impl PublicApi {
         this
     }
 
-    /// The routes within their layers, from the outermost. There is one `from_fn`: each allocates its future for
-    /// every request, and clones the layers below it.
+    /// The routes within their layers, from the outermost. There is one `from_fn`: each allocates its future
+    /// for every request, and clones the layers below it.
     pub fn into_router(self) -> Router {
         let Self { routes, around } = self;
         let has_tags = routes.has_tags;

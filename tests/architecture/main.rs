@@ -68,7 +68,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("tests", &[]),
+    ("tests", &["instrumentation"]),
     ("system-tests", &["tests"]),
     ("benchmarks", &["chartfile", "domain", "store", "tests"]),
 ];
@@ -91,7 +91,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("object_store", &["objects"]),
     ("opentelemetry_sdk", &["telemetry", "tests"]),
     ("opentelemetry-otlp", &["telemetry"]),
-    ("opentelemetry-prometheus", &["telemetry"]),
+    ("prometheus", &["instrumentation"]),
     ("tracing-opentelemetry", &["instrumentation", "telemetry", "tests"]),
 ];
 

@@ -37,7 +37,7 @@ pub use programs::{
 pub use proxy::Proxy;
 pub use random::Random;
 pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};
-pub use telemetry::{RecordedSpan, RecordedTelemetry, Series};
+pub use telemetry::{RecordedSpan, RecordedTelemetry, Series, series};
 
 use std::path::{Path, PathBuf};
 

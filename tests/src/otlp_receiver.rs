@@ -1,4 +1,4 @@
-//! A receiver of traces and metrics, as an OpenTelemetry collector is.
+//! A receiver of traces, as an OpenTelemetry collector is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -12,7 +12,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
@@ -27,14 +26,8 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub struct OtlpReceiver {
     address: SocketAddr,
-    received: Arc<Mutex<Received>>,
+    received: Arc<Mutex<Vec<ReceivedSpan>>>,
     _stop: oneshot::Sender<()>,
-}
-
-#[derive(Debug, Default)]
-struct Received {
-    spans: Vec<ReceivedSpan>,
-    metrics: BTreeSet<String>,
 }
 
 /// A span as an exporter sent it.
@@ -73,7 +66,7 @@ impl OtlpReceiver {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         listener.set_nonblocking(true).expect("a non-blocking listener");
-        let received = Arc::<Mutex<Received>>::default();
+        let received = Arc::<Mutex<Vec<ReceivedSpan>>>::default();
         let (stop, stopped) = oneshot::channel::<()>();
         thread::spawn({
             let received = Arc::clone(&received);
@@ -89,18 +82,13 @@ impl OtlpReceiver {
 
     /// The spans that were received so far, in the order in which they arrived.
     pub fn spans(&self) -> Vec<ReceivedSpan> {
-        self.received.lock().expect("no thread panicked").spans.clone()
-    }
-
-    /// The names of the metrics that were received so far.
-    pub fn metrics(&self) -> BTreeSet<String> {
-        self.received.lock().expect("no thread panicked").metrics.clone()
+        self.received.lock().expect("no thread panicked").clone()
     }
 }
 
 fn run(
     listener: std::net::TcpListener,
-    received: &Arc<Mutex<Received>>,
+    received: &Arc<Mutex<Vec<ReceivedSpan>>>,
     rejects: bool,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -114,7 +102,7 @@ fn run(
     });
 }
 
-async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>, rejects: bool) {
+async fn accept(listener: TcpListener, received: &Arc<Mutex<Vec<ReceivedSpan>>>, rejects: bool) {
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
         let received = Arc::clone(received);
@@ -130,52 +118,28 @@ async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>, rejects:
 /// a valid message.
 async fn respond(
     request: Request<Incoming>,
-    received: &Mutex<Received>,
+    received: &Mutex<Vec<ReceivedSpan>>,
     rejects: bool,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-    let items = body.ok().and_then(|body| received.lock().expect("no thread panicked").add(&path, body));
-    // The response for metrics has the same fields.
-    let rejected = items.filter(|_| rejects).map(|items| ExportTracePartialSuccess {
-        rejected_spans: i64::try_from(items).expect("few spans"),
+    let spans = body.ok().and_then(|body| spans(&path, body));
+    let rejected = spans.as_ref().filter(|_| rejects).map(|spans| ExportTracePartialSuccess {
+        rejected_spans: i64::try_from(spans.len()).expect("few spans"),
         error_message: "rejected".to_owned(),
     });
     let message = ExportTraceServiceResponse { partial_success: rejected };
     let mut response = Response::new(Full::from(message.encode_to_vec()));
-    *response.status_mut() = if items.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    *response.status_mut() = if spans.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    received.lock().expect("no thread panicked").extend(spans.unwrap_or_default());
     Ok(response)
 }
 
-impl Received {
-    /// Adds the contents of a request, and returns the number of spans or metrics; `None` if they are not
-    /// valid.
-    fn add(&mut self, path: &str, body: Bytes) -> Option<usize> {
-        match path {
-            "/v1/traces" => {
-                ExportTraceServiceRequest::decode(body).map(|request| self.add_spans(request)).ok()
-            }
-            "/v1/metrics" => {
-                ExportMetricsServiceRequest::decode(body).map(|request| self.add_metrics(request)).ok()
-            }
-            _ => None,
-        }
-    }
-
-    fn add_spans(&mut self, request: ExportTraceServiceRequest) -> usize {
-        let before = self.spans.len();
-        let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
-        self.spans.extend(scopes.flat_map(|scope| scope.spans).map(ReceivedSpan::from));
-        self.spans.len() - before
-    }
-
-    fn add_metrics(&mut self, request: ExportMetricsServiceRequest) -> usize {
-        let scopes = request.resource_metrics.into_iter().flat_map(|resource| resource.scope_metrics);
-        let names: Vec<_> = scopes.flat_map(|scope| scope.metrics).map(|metric| metric.name).collect();
-        let count = names.len();
-        self.metrics.extend(names);
-        count
-    }
+/// The spans of a request; `None` if it is not valid.
+fn spans(path: &str, body: Bytes) -> Option<Vec<ReceivedSpan>> {
+    let request = ExportTraceServiceRequest::decode(body).ok().filter(|_| path == "/v1/traces")?;
+    let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
+    Some(scopes.flat_map(|scope| scope.spans).map(ReceivedSpan::from).collect())
 }
 
 impl From<Span> for ReceivedSpan {

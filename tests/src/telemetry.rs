@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use chart_index_instrumentation::{Metrics, metrics};
+use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanId, SpanKind, TraceId, TracerProvider};
-use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics};
-use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -20,12 +17,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The metrics of all components that are created while this lives, and the spans of this thread.
 ///
-/// The meter provider is that of the process, so tests that record wait for each other. Spans are recorded as
+/// The metrics are those of the process, so tests that record wait for each other. Spans are recorded as
 /// the programs do: root spans at the level info, and others at the level debug inside another span.
 #[derive(Debug)]
 pub struct RecordedTelemetry {
-    meters: SdkMeterProvider,
-    series: Shared<Series>,
     tracers: SdkTracerProvider,
     spans: Shared<RecordedSpan>,
     _subscriber: tracing::subscriber::DefaultGuard,
@@ -35,12 +30,12 @@ pub struct RecordedTelemetry {
 type Shared<Item> = Arc<Mutex<Vec<Item>>>;
 type Labels = BTreeMap<String, String>;
 
-/// The current value of an instrument with one set of labels.
+/// The current value of a metric with one set of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The name in OpenTelemetry, with dots.
+    /// The name in Prometheus.
     pub name: String,
-    /// The attributes of the measurement.
+    /// The labels that are present.
     pub labels: Labels,
     /// The value; of a histogram, the number of recorded values.
     pub value: f64,
@@ -66,43 +61,33 @@ pub struct RecordedSpan {
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
-/// Metrics are collected on request only.
-const NEVER: Duration = Duration::from_hours(24);
 
 impl RecordedTelemetry {
     /// Starts to record. Waits until no other test records.
     #[must_use]
     pub fn start() -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let series = Shared::default();
-        let reader =
-            PeriodicReader::builder(MetricRecorder(Arc::clone(&series))).with_interval(NEVER).build();
-        let meters = SdkMeterProvider::builder().with_reader(reader).build();
-        global::set_meter_provider(meters.clone());
+        metrics().reset();
         let spans = Shared::default();
         let tracers =
             SdkTracerProvider::builder().with_simple_exporter(SpanRecorder(Arc::clone(&spans))).build();
         let subscriber = tracing::subscriber::set_default(
             tracing_subscriber::registry().with(recording_layer(tracers.tracer("tests"))),
         );
-        Self { meters, series, tracers, spans, _subscriber: subscriber, _alone: alone }
+        Self { tracers, spans, _subscriber: subscriber, _alone: alone }
     }
 
-    /// All series of all metrics, as an exporter gets them now.
+    /// All series of all metrics.
     #[must_use]
     pub fn series(&self) -> Vec<Series> {
-        self.meters.force_flush().expect("the reader collects");
-        lock(&self.series).clone()
+        series(metrics())
     }
 
     /// The sum of the series of a metric that have all of these labels, rounded; `None` if there are none.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "tests count to small numbers")]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<i64> {
-        let has = |series: &Series| {
-            labels.iter().all(|(label, value)| series.labels.get(*label).map(String::as_str) == Some(value))
-        };
-        let series = self.series().into_iter().filter(|series| series.name == name && has(series));
+        let series = self.series().into_iter().filter(|series| series.is(name, labels));
         series.map(|series| series.value).reduce(|left, right| left + right).map(|sum| sum.round() as i64)
     }
 
@@ -128,54 +113,42 @@ where
         .with_filter(filter.with_max_level_hint(LevelFilter::DEBUG))
 }
 
-#[derive(Debug)]
-struct MetricRecorder(Shared<Series>);
-
-impl PushMetricExporter for MetricRecorder {
-    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
-        let metrics = metrics.scope_metrics().flat_map(ScopeMetrics::metrics);
-        *lock(&self.0) = metrics.flat_map(|metric| series(metric.name(), metric.data())).collect();
-        Ok(())
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn temporality(&self) -> Temporality {
-        Temporality::Cumulative
-    }
+/// All series of these metrics, as Prometheus scrapes them.
+#[must_use]
+pub fn series(metrics: &Metrics) -> Vec<Series> {
+    let text = metrics.text().expect("valid names");
+    let histograms: Vec<_> = Metrics::TABLE.iter().filter(|row| row.kind == "histogram").collect();
+    let samples = text.lines().filter(|line| !line.starts_with('#')).map(Series::parse);
+    let counts_only = |mut series: Series| {
+        let Some(row) = histograms.iter().find(|row| series.name.starts_with(row.name)) else {
+            return Some(series);
+        };
+        let is_count = series.name.ends_with("_count");
+        series.name.truncate(row.name.len());
+        is_count.then_some(series)
+    };
+    samples.filter_map(counts_only).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "tests count to small numbers")]
-fn series(name: &str, data: &AggregatedMetrics) -> Vec<Series> {
-    match data {
-        AggregatedMetrics::F64(data) => series_of(name, data, |value| value),
-        AggregatedMetrics::U64(data) => series_of(name, data, |value| value as f64),
-        AggregatedMetrics::I64(data) => series_of(name, data, |value| value as f64),
+impl Series {
+    /// Whether the metric has this name, and all of these labels.
+    #[must_use]
+    pub fn is(&self, name: &str, labels: &[(&str, &str)]) -> bool {
+        let has = |(label, value): &(&str, &str)| self.labels.get(*label).is_some_and(|has| has == value);
+        self.name == name && labels.iter().all(has)
     }
-}
 
-#[expect(clippy::cast_precision_loss, reason = "tests count to small numbers")]
-fn series_of<T: Copy>(name: &str, data: &MetricData<T>, to_f64: impl Fn(T) -> f64) -> Vec<Series> {
-    let labels = |attributes: &mut dyn Iterator<Item = &KeyValue>| attributes.map(label).collect();
-    let series = |labels, value| Series { name: name.to_owned(), labels, value };
-    match data {
-        MetricData::Gauge(gauge) => {
-            gauge.data_points().map(|at| series(labels(&mut at.attributes()), to_f64(at.value()))).collect()
-        }
-        MetricData::Sum(sum) => {
-            sum.data_points().map(|at| series(labels(&mut at.attributes()), to_f64(at.value()))).collect()
-        }
-        MetricData::Histogram(histogram) => histogram
-            .data_points()
-            .map(|at| series(labels(&mut at.attributes()), at.count() as f64))
-            .collect(),
-        MetricData::ExponentialHistogram(_) => panic!("{name}: no exponential histograms are used"),
+    /// Reads a line of the text format. No value of a label contains a quotation mark.
+    fn parse(line: &str) -> Self {
+        let (series, value) = line.rsplit_once(' ').expect("a value");
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let labels = labels.trim_end_matches('}').split("\",").filter(|label| !label.is_empty());
+        let label = |label: &str| {
+            let (label, value) = label.split_once("=\"").expect("a value");
+            (label.to_owned(), value.trim_end_matches('"').to_owned())
+        };
+        let value = value.parse().expect("a number");
+        Self { name: name.to_owned(), labels: labels.map(label).collect(), value }
     }
 }
 

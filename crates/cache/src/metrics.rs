@@ -4,9 +4,7 @@ use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use chart_index_instrumentation::{DATABASE_BUCKETS, meter};
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::BoundHistogram;
+use chart_index_instrumentation::{Histogram, metrics};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::{CachedResponse, Kind};
@@ -79,24 +77,20 @@ impl FillOutcome {
     }
 }
 
-pub(crate) const GROUP: &str = "chart_index.cache.group";
-pub(crate) const OUTCOME: &str = "chart_index.outcome";
-
-/// What the cache counts and measures.
-///
-/// Reads are counted in an array of this crate: a bound counter costs one addition per exporter.
+/// What the cache counts and measures. Counts are those of this cache, while the metrics are those of the
+/// process.
 #[derive(Debug)]
 pub(crate) struct CacheMetrics {
     reads: [[AtomicU64; Read::VARIANTS.len()]; Kind::GROUPS.len()],
     /// By group and outcome.
-    fill_durations: [Vec<BoundHistogram<f64>>; Kind::GROUPS.len()],
+    fill_durations: [Vec<Histogram>; Kind::GROUPS.len()],
     pub(crate) fills: Count,
     pub(crate) failed_fills: Count,
     pub(crate) shed: Count,
     pub(crate) dropped_writes: Count,
 }
 
-/// A counter that is read without an exporter.
+/// A counter of this cache.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
@@ -112,17 +106,10 @@ impl Count {
 
 impl CacheMetrics {
     pub(crate) fn new() -> Self {
-        let fill_duration = meter()
-            .f64_histogram("chart_index.cache.fill.duration")
-            .with_unit("s")
-            .with_description("Duration of a fill")
-            .with_boundaries(DATABASE_BUCKETS.to_vec())
-            .build();
+        let duration = &metrics().chart_index_cache_fill_duration_seconds;
         let fill_durations = Kind::GROUPS.map(|group| {
-            let labels = |outcome: &FillOutcome| {
-                [KeyValue::new(GROUP, group), KeyValue::new(OUTCOME, outcome.into_str())]
-            };
-            FillOutcome::VARIANTS.iter().map(|outcome| fill_duration.bind(&labels(outcome))).collect()
+            let of = |outcome: &FillOutcome| duration.with([group, outcome.into_str()]);
+            FillOutcome::VARIANTS.iter().map(of).collect()
         });
         Self {
             reads: array::from_fn(|_| Default::default()),
@@ -186,7 +173,7 @@ pub(crate) struct FillTimer<'metrics> {
 impl Drop for FillTimer<'_> {
     fn drop(&mut self) {
         let duration = self.started.elapsed().as_secs_f64();
-        self.metrics.fill_durations[self.kind.group()][self.outcome as usize].record(duration);
+        self.metrics.fill_durations[self.kind.group()][self.outcome as usize].observe(duration);
         if matches!(self.outcome, FillOutcome::Error | FillOutcome::Timeout) {
             self.metrics.failed_fills.add(1);
         }

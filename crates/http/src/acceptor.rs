@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chart_index_instrumentation::Metrics;
 use chart_index_ratelimit::TrustedProxies;
-use opentelemetry::metrics::Meter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
@@ -58,13 +58,13 @@ impl Acceptor {
         listener: TcpListener,
         config: &ServerConfig,
         trusted_proxies: &TrustedProxies,
-        meter: &Meter,
+        metrics: &Metrics,
     ) -> Self {
         let connections = usize::try_from(config.max_connections.get()).unwrap_or(usize::MAX);
         let limits = ConnectionLimits {
             connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
             peers: PeerConnections::new(config.max_connections_per_peer, trusted_proxies.clone()),
-            metrics: ConnectionMetrics::new(meter, config.max_connections.get()),
+            metrics: ConnectionMetrics::new(metrics, config.max_connections.get()),
         };
         Self { listener, limits }
     }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{BoundCounter, Meter};
+use chart_index_instrumentation::{Counter, Metrics};
 use strum::{IntoStaticStr, VariantArray};
 
 /// Why a connection ended.
@@ -27,7 +26,7 @@ pub(crate) enum CloseReason {
 pub(crate) struct ConnectionMetrics {
     open: AtomicU64,
     /// By reason.
-    closed: Vec<BoundCounter<u64>>,
+    closed: Vec<Counter>,
 }
 
 /// A connection that is counted as open until it is dropped.
@@ -38,44 +37,24 @@ pub(crate) struct OpenConnection {
 }
 
 impl ConnectionMetrics {
-    /// Creates the instruments.
-    pub(crate) fn new(meter: &Meter, max_connections: u32) -> Arc<Self> {
-        let closed = meter
-            .u64_counter("chart_index.http.connections.closed")
-            .with_unit("{connection}")
-            .with_description("Connections that ended")
-            .build();
-        let label = |reason: &CloseReason| KeyValue::new("chart_index.reason", reason.into_str());
-        let closed = CloseReason::VARIANTS.iter().map(|reason| closed.bind(&[label(reason)])).collect();
-        let metrics = Arc::new(Self { open: AtomicU64::new(0), closed });
-        metrics.observe(meter, max_connections);
-        metrics
-    }
-
-    /// Creates the gauges of open connections and of their limit.
-    fn observe(self: &Arc<Self>, meter: &Meter, max_connections: u32) {
-        // The SDK keeps callbacks forever.
-        let metrics = Arc::downgrade(self);
-        meter
-            .u64_observable_gauge("chart_index.http.connections")
-            .with_unit("{connection}")
-            .with_description("Open connections")
-            .with_callback(move |observer| {
-                let Some(metrics) = metrics.upgrade() else { return };
-                observer.observe(metrics.open.load(Ordering::Relaxed), &[]);
-            })
-            .build();
-        meter
-            .u64_observable_gauge("chart_index.http.connections.limit")
-            .with_unit("{connection}")
-            .with_description("Maximum open connections")
-            .with_callback(move |observer| observer.observe(u64::from(max_connections), &[]))
-            .build();
+    pub(crate) fn new(metrics: &Metrics, max_connections: u32) -> Arc<Self> {
+        let closed = |reason: &CloseReason| {
+            metrics.chart_index_http_connections_closed_total.with([reason.into_str()])
+        };
+        let closed = CloseReason::VARIANTS.iter().map(closed).collect();
+        let this = Arc::new(Self { open: AtomicU64::new(0), closed });
+        metrics.observe(&this, move |this, metrics| {
+            metrics.chart_index_http_connections.set([], this.open.load(Ordering::Relaxed));
+            metrics.chart_index_http_connections_limit.set([], max_connections);
+        });
+        this
     }
 
     /// Counts a connection that was closed before it was served.
     pub(crate) fn count_closed(&self, reason: CloseReason) {
-        self.closed[reason as usize].add(1);
+        if let Some(closed) = self.closed.get(reason as usize) {
+            closed.inc();
+        }
     }
 
     /// Counts a connection as open until the returned value is closed or dropped.

@@ -13,6 +13,7 @@
 //! - [`PublicApi`]: routes with what all requests have in common.
 //! - [`openapi`]: what the OpenAPI documents of the services share.
 //! - [`Server`]: the HTTP server.
+//! - [`metrics_router`]: the endpoint `/metrics`.
 //! - [`WorkerThreads`]: the threads that handle requests.
 
 mod acceptor;
@@ -37,8 +38,6 @@ pub mod openapi;
 mod path_params;
 mod peer_connections;
 mod rate_limit;
-#[cfg(test)]
-mod recorded_metrics;
 mod request_id;
 mod request_limits;
 mod request_log;

@@ -7,9 +7,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use chart_index_instrumentation::{Sampler, meter};
+use chart_index_instrumentation::{Metrics, Sampler, metrics};
 use chart_index_ratelimit::Limiter;
-use opentelemetry::metrics::Meter;
 use tower::ServiceBuilder;
 use tracing::Instrument;
 
@@ -57,19 +56,19 @@ impl PublicApi {
         config: &RequestLimitConfig,
         sampler: Sampler,
     ) -> Self {
-        Self::metered(routes, rate_limiter, config, sampler, &meter())
+        Self::metered(routes, rate_limiter, config, sampler, metrics())
     }
 
-    /// [`PublicApi::new`], with its metrics in this meter.
+    /// [`PublicApi::new`], with these metrics.
     pub(crate) fn metered(
         routes: Routes,
         rate_limiter: HttpRateLimiter,
         config: &RequestLimitConfig,
         sampler: Sampler,
-        meter: &Meter,
+        metrics: &'static Metrics,
     ) -> Self {
-        let telemetry = Arc::new(RequestTelemetry::new(&routes, &rate_limiter, sampler, meter));
-        let limits = RequestLimits::new(rate_limiter, config, meter);
+        let telemetry = Arc::new(RequestTelemetry::new(&routes, &rate_limiter, sampler, metrics));
+        let limits = RequestLimits::new(rate_limiter, config, metrics);
         let around = Around { error_pages: routes.error_pages.clone(), telemetry, limits };
         Self { routes, around }
     }

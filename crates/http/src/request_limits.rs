@@ -11,9 +11,9 @@ use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use chart_index_instrumentation::Metrics;
 use chart_index_ratelimit::{Group, Limiter};
 use futures_util::FutureExt;
-use opentelemetry::metrics::Meter;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
@@ -57,11 +57,15 @@ const fn sixteenths(group: Group) -> usize {
 struct Panicked;
 
 impl RequestLimits {
-    pub(crate) fn new(rate_limiter: HttpRateLimiter, config: &RequestLimitConfig, meter: &Meter) -> Self {
+    pub(crate) fn new(rate_limiter: HttpRateLimiter, config: &RequestLimitConfig, metrics: &Metrics) -> Self {
         let max_in_flight = usize::try_from(config.max_requests_in_flight.get()).unwrap_or(usize::MAX);
         let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
         let in_flight = Arc::new(Semaphore::new(max_in_flight));
-        observe_in_flight(meter, &in_flight, max_in_flight);
+        metrics.observe(&in_flight, move |in_flight, metrics| {
+            let active = max_in_flight.saturating_sub(in_flight.available_permits());
+            metrics.http_server_active_requests.set([], active);
+            metrics.chart_index_http_requests_limit.set([], max_in_flight);
+        });
         let share = |group| (max_in_flight * sixteenths(group) / 16).max(1);
         Self {
             rate_limiter,
@@ -156,28 +160,6 @@ impl RequestLimits {
 struct RequestPermits<'limits> {
     _any: SemaphorePermit<'limits>,
     _group: SemaphorePermit<'limits>,
-}
-
-/// Creates the gauges of the requests in flight and of their limit.
-fn observe_in_flight(meter: &Meter, in_flight: &Arc<Semaphore>, max_in_flight: usize) {
-    let gauge = |name: &'static str, description: &'static str, value: fn(usize, usize) -> usize| {
-        // The SDK keeps the callback forever.
-        let in_flight = Arc::downgrade(in_flight);
-        meter
-            .u64_observable_gauge(name)
-            .with_unit("{request}")
-            .with_description(description)
-            .with_callback(move |observer| {
-                let Some(in_flight) = in_flight.upgrade() else { return };
-                let value = value(max_in_flight, in_flight.available_permits());
-                observer.observe(u64::try_from(value).unwrap_or(u64::MAX), &[]);
-            })
-            .build();
-    };
-    gauge("http.server.active_requests", "Requests in flight", |max, available| {
-        max.saturating_sub(available)
-    });
-    gauge("chart_index.http.requests.limit", "Maximum requests in flight", |max, _| max);
 }
 
 /// Checks what does not depend on the route: the length of the URI, and the `Host` header.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::Response;
-use chart_index_instrumentation::Sampler;
-use opentelemetry::metrics::Meter;
+use chart_index_instrumentation::{Metrics, Sampler};
 use tokio::time::Instant;
 use tracing::Span;
 
@@ -33,12 +32,12 @@ impl RequestTelemetry {
         routes: &Routes,
         rate_limiter: &HttpRateLimiter,
         sampler: Sampler,
-        meter: &Meter,
+        metrics: &'static Metrics,
     ) -> Self {
         Self {
             log: RequestLog::new(),
             sampler: RequestSampler::new(sampler, rate_limiter.clone()),
-            metrics: RequestMetrics::new(meter, routes.all()),
+            metrics: RequestMetrics::new(metrics, routes.all()),
         }
     }
 

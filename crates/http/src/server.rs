@@ -12,12 +12,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
+use chart_index_instrumentation::Metrics;
 use chart_index_ratelimit::TrustedProxies;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use opentelemetry::metrics::Meter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -54,7 +54,7 @@ pub struct Server {
     /// The peers whose number of connections is not limited.
     pub trusted_proxies: TrustedProxies,
     /// Where connections are counted.
-    pub meter: Meter,
+    pub metrics: &'static Metrics,
 }
 
 impl Server {
@@ -69,8 +69,8 @@ impl Server {
     /// 3. Finish: requests in flight have until the end of the grace period, which begins with step 2.
     ///    Connections that are still open after it are closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, workers, config, trusted_proxies, meter } = self;
-        let acceptor = Acceptor::new(listener, &config, &trusted_proxies, &meter);
+        let Self { listener, workers, config, trusted_proxies, metrics } = self;
+        let acceptor = Acceptor::new(listener, &config, &trusted_proxies, metrics);
         let mut connections = Connections::new(workers, &config);
         connections.accept_until(&acceptor, shutdown).await;
         connections.shutdown.is_draining.store(true, Ordering::Relaxed);

@@ -2,18 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{BoundHistogram, Histogram};
+use prometheus::Histogram;
 use tracing::{Instrument, Span, field};
 
-use crate::{DATABASE_BUCKETS, child_span, meter};
+use crate::{child_span, metrics};
 
-/// Records the operations of a client of PostgreSQL, Redis or Meilisearch: `db.client.operation.duration`, and
-/// a span (OpenTelemetry semantic conventions for database clients).
-#[derive(Debug, Clone)]
+/// Records the operations of a client of PostgreSQL, Redis or Meilisearch: their duration, and a span
+/// (OpenTelemetry semantic conventions for database clients).
+#[derive(Debug, Clone, Copy)]
 pub struct DatabaseClient {
     system: &'static str,
-    duration: Histogram<f64>,
 }
 
 /// How an operation failed: the value of `error.type`.
@@ -45,29 +43,23 @@ impl ErrorType {
 impl DatabaseClient {
     /// Records operations of this system: `postgresql`, `redis` or `meilisearch`.
     #[must_use]
-    pub fn new(system: &'static str) -> Self {
-        let duration = meter()
-            .f64_histogram("db.client.operation.duration")
-            .with_unit("s")
-            .with_description("Duration of an operation of a database client")
-            .with_boundaries(DATABASE_BUCKETS.to_vec())
-            .build();
-        Self { system, duration }
+    pub const fn new(system: &'static str) -> Self {
+        Self { system }
     }
 
-    /// An operation, e.g. `GET`. The name is one of a closed set. Binds its labels, so that recording is cheap.
+    /// An operation, e.g. `GET`. The name is one of a closed set. Its series are looked up once.
     #[must_use]
     pub fn operation(&self, name: &'static str) -> Operation {
         Operation {
             system: self.system,
             name,
-            succeeded: self.duration.bind(&self.labels(name, None)),
-            failed: ErrorType::ALL.map(|error| self.duration.bind(&self.labels(name, Some(error)))),
+            succeeded: self.duration(name, None),
+            failed: ErrorType::ALL.map(|error| self.duration(name, Some(error))),
         }
     }
 
-    /// Like [`Operation::observe`], without bound labels: recording takes tens of nanoseconds longer. The name
-    /// is one of a closed set.
+    /// Like [`Operation::observe`], with a look-up of the series, which takes tens of nanoseconds. The name is
+    /// one of a closed set.
     pub fn observe<T, E>(
         &self,
         name: &'static str,
@@ -75,27 +67,24 @@ impl DatabaseClient {
         error_type: impl FnOnce(&E) -> ErrorType,
     ) -> impl Future<Output = Result<T, E>> {
         let record = move |duration: Duration, error| {
-            self.duration.record(duration.as_secs_f64(), &self.labels(name, error));
+            self.duration(name, error).observe(duration.as_secs_f64());
         };
         observe(span(self.system, name), operation, error_type, record)
     }
 
-    fn labels(&self, name: &'static str, error: Option<ErrorType>) -> Vec<KeyValue> {
-        let mut labels = Vec::with_capacity(3);
-        labels.push(KeyValue::new("db.system.name", self.system));
-        labels.push(KeyValue::new("db.operation.name", name));
-        labels.extend(error.map(|error| KeyValue::new("error.type", error.as_str())));
-        labels
+    fn duration(&self, name: &str, error: Option<ErrorType>) -> Histogram {
+        let error = error.map_or("", ErrorType::as_str);
+        metrics().db_client_operation_duration_seconds.with([self.system, name, error])
     }
 }
 
-/// An operation with its labels bound.
+/// An operation with its series.
 #[derive(Debug, Clone)]
 pub struct Operation {
     system: &'static str,
     name: &'static str,
-    succeeded: BoundHistogram<f64>,
-    failed: [BoundHistogram<f64>; 3],
+    succeeded: Histogram,
+    failed: [Histogram; 3],
 }
 
 impl Operation {
@@ -133,7 +122,7 @@ impl Operation {
             None => &self.succeeded,
             Some(error) => &self.failed[error as usize],
         };
-        histogram.record(duration.as_secs_f64());
+        histogram.observe(duration.as_secs_f64());
     }
 
     /// A client span, if a span is current. The field `db.operation.batch.size` may be recorded.

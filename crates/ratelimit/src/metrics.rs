@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chart_index_instrumentation::meter;
-use opentelemetry::KeyValue;
+use chart_index_instrumentation::{Metrics, metrics};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::{Decision, Group};
@@ -21,26 +20,15 @@ pub(crate) enum Decider {
 
 /// The number of decisions since the start, by group, decider and whether the request was admitted.
 ///
-/// An array of this crate: a bound counter costs one addition per exporter, and tests read the array.
+/// Of this limiter, while the metric is that of the process.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionCounters([[[AtomicU64; 2]; Decider::VARIANTS.len()]; Group::ALL.len()]);
 
 impl DecisionCounters {
-    /// Counters that `chart_index.ratelimit.decisions` reports for as long as they exist.
+    /// Counters that the metrics report for as long as they exist.
     pub(crate) fn new() -> Arc<Self> {
         let this = Arc::new(Self::default());
-        let (counters, series) = (Arc::downgrade(&this), series());
-        meter()
-            .u64_observable_counter("chart_index.ratelimit.decisions")
-            .with_unit("{decision}")
-            .with_description("Requests that were admitted or refused")
-            .with_callback(move |observer| {
-                let Some(counters) = counters.upgrade() else { return };
-                for (group, decider, is_admitted, labels) in &series {
-                    observer.observe(counters.get(*group, *decider, *is_admitted), labels);
-                }
-            })
-            .build();
+        metrics().observe(&this, Self::report);
         this
     }
 
@@ -61,26 +49,20 @@ impl DecisionCounters {
     const fn counter(&self, group: Group, decider: Decider, is_admitted: bool) -> &AtomicU64 {
         &self.0[group as usize][decider as usize][is_admitted as usize]
     }
-}
 
-/// All series with their labels.
-fn series() -> Vec<(Group, Decider, bool, [KeyValue; 3])> {
-    let mut series = Vec::new();
-    for group in Group::ALL {
-        for &decider in Decider::VARIANTS {
-            for (is_admitted, decision) in [(true, "admitted"), (false, "refused")] {
-                // Only refusals are cached.
-                if decider == Decider::Memory && is_admitted {
-                    continue;
+    fn report(&self, metrics: &Metrics) {
+        for group in Group::ALL {
+            for &decider in Decider::VARIANTS {
+                for (is_admitted, decision) in [(true, "admitted"), (false, "refused")] {
+                    // Only refusals are cached.
+                    if decider == Decider::Memory && is_admitted {
+                        continue;
+                    }
+                    let labels = [group.as_str(), decision, decider.into_str()];
+                    let count = self.get(group, decider, is_admitted);
+                    metrics.chart_index_ratelimit_decisions_total.set(labels, count);
                 }
-                let labels = [
-                    KeyValue::new("chart_index.group", group.as_str()),
-                    KeyValue::new("chart_index.decision", decision),
-                    KeyValue::new("chart_index.decider", decider.into_str()),
-                ];
-                series.push((group, decider, is_admitted, labels));
             }
         }
     }
-    series
 }

@@ -10,7 +10,7 @@ use chart_index_redis::testing::{RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConnection};
 use chart_index_tests::RecordedTelemetry;
 
-const DECISIONS: &str = "chart_index.ratelimit.decisions";
+const DECISIONS: &str = "chart_index_ratelimit_decisions_total";
 
 /// A limiter that admits one request per address.
 fn limiter(connection: RedisConnection) -> Limiter {
@@ -22,7 +22,7 @@ fn limiter(connection: RedisConnection) -> Limiter {
 fn decisions(telemetry: &RecordedTelemetry) -> Vec<(String, String, String, f64)> {
     let series =
         telemetry.series().into_iter().filter(|series| series.name == DECISIONS && series.value > 0.0);
-    let label = |name: &str| format!("chart_index.{name}");
+    let label = |name: &str| format!("chart_index_{name}");
     let mut decisions: Vec<_> = series
         .map(|series| {
             let [group, decision, decider] =

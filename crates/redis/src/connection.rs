@@ -4,12 +4,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chart_index_instrumentation::metrics;
 use redis::{Cmd, RedisError, Value};
 use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 use tracing::Span;
 
-use crate::metrics::{CommandOperations, name_of, observe_connection};
+use crate::metrics::{CommandOperations, name_of};
 use crate::servers::Servers;
 use crate::{CommandError, ConnectionState, RedisConfig, RedisEndpoint};
 
@@ -82,8 +83,9 @@ impl RedisConnection {
         let servers = runtimes.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let operations = CommandOperations::new();
         let shared = Arc::new(Shared { servers, request_timeout: config.request_timeout, operations });
-        let observed = Arc::downgrade(&shared);
-        observe_connection(name, move || observed.upgrade().map(|shared| shared.is_connected()));
+        metrics().observe(&shared, move |shared, metrics| {
+            metrics.chart_index_redis_connected.set([name], shared.is_connected());
+        });
         Ok(Self(Some(shared)))
     }
 

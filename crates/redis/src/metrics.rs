@@ -3,14 +3,13 @@
 use std::convert::identity;
 use std::sync::OnceLock;
 
-use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation, meter};
-use opentelemetry::KeyValue;
+use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation};
 use redis::{Arg, Cmd};
 
 use crate::CommandError;
 use crate::error::Replies;
 
-/// The commands whose labels are bound.
+/// The commands with series from the start.
 const COMMANDS: [&str; 6] = ["GET", "EVALSHA", "EVAL", "MGET", "SET", PIPELINE];
 /// The name of several commands that are sent together.
 const PIPELINE: &str = "PIPELINE";
@@ -29,7 +28,7 @@ impl CommandOperations {
         Self { commands: COMMANDS.map(|name| (name, client.operation(name))), other: OnceLock::new(), client }
     }
 
-    /// The operation of the command with this name; `_OTHER` for a name whose labels were not bound.
+    /// The operation of the command with this name; `_OTHER` for any other name.
     pub(crate) fn of(&self, command: &[u8]) -> &Operation {
         let bound = self.commands.iter().find(|(name, _)| name.as_bytes() == command);
         match bound {
@@ -67,21 +66,4 @@ pub(crate) fn name_of(command: &Cmd) -> &[u8] {
         Some(Arg::Simple(name)) => name,
         _ => &[],
     }
-}
-
-/// Reports whether a connection is up, until this returns `None`.
-pub(crate) fn observe_connection(
-    name: &'static str,
-    is_connected: impl Fn() -> Option<bool> + Send + Sync + 'static,
-) {
-    let label = [KeyValue::new("chart_index.redis.connection", name)];
-    meter()
-        .u64_observable_gauge("chart_index.redis.connected")
-        .with_description("Whether the connection to Redis is up")
-        .with_callback(move |observer| {
-            if let Some(is_connected) = is_connected() {
-                observer.observe(is_connected.into(), &label);
-            }
-        })
-        .build();
 }

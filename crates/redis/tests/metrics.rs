@@ -11,7 +11,7 @@ use redis::{Cmd, cmd};
 use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
-const OPERATIONS: &str = "db.client.operation.duration";
+const OPERATIONS: &str = "db_client_operation_duration_seconds";
 
 fn command(name: &str, arguments: &[&str]) -> Cmd {
     let mut command = cmd(name);
@@ -29,9 +29,9 @@ async fn connect(config: RedisConfig) -> RedisConnection {
 
 /// The number of operations with this name, and how many of them had each type of error.
 fn operations(telemetry: &RecordedTelemetry, name: &str) -> (i64, [i64; 3]) {
-    let labels = [("db.system.name", "redis"), ("db.operation.name", name)];
+    let labels = [("db_system_name", "redis"), ("db_operation_name", name)];
     let with_error = |error| {
-        let labels = [labels[0], labels[1], ("error.type", error)];
+        let labels = [labels[0], labels[1], ("error_type", error)];
         telemetry.value(OPERATIONS, &labels).unwrap_or(0)
     };
     let all = telemetry.value(OPERATIONS, &labels).unwrap_or(0);
@@ -46,7 +46,7 @@ async fn operations_are_counted_by_command_and_error() {
     let deadline = connection.deadline();
     for name in ["GET", "EVALSHA", "EVAL"] {
         assert_eq!(operations(&telemetry, name), (0, [0; 3]), "{name} before the first");
-        let labels = [("db.operation.name", name)];
+        let labels = [("db_operation_name", name)];
         assert_eq!(telemetry.value(OPERATIONS, &labels), Some(0), "{name} has its series from the start");
     }
     let get = command("GET", &["missing"]);
@@ -67,7 +67,7 @@ async fn outage_is_visible() {
     let mut server = RedisServer::start(&[]);
     let connection = connect(server.config()).await;
     let is_connected =
-        || telemetry.value("chart_index.redis.connected", &[("chart_index.redis.connection", "main")]);
+        || telemetry.value("chart_index_redis_connected", &[("chart_index_redis_connection", "main")]);
     assert_eq!(is_connected(), Some(1));
     let get = command("GET", &["missing"]);
     server.freeze();
@@ -88,7 +88,7 @@ async fn nothing_is_measured_without_redis() {
     let connection = RedisConnection::disabled();
     let reply = connection.run(&command("GET", &["missing"]), connection.deadline()).await;
     assert!(matches!(reply, Err(CommandError::Unavailable)), "{reply:?}");
-    for name in [OPERATIONS, "chart_index.redis.connected"] {
+    for name in [OPERATIONS, "chart_index_redis_connected"] {
         assert_eq!(telemetry.value(name, &[]), None, "{name}");
     }
 }

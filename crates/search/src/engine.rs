@@ -6,14 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Engine, SearchIndex, SearchQuery};
+use chart_index_instrumentation::metrics;
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::metrics::NodeObservation;
 use crate::page_search::PageSearch;
 use crate::search_node::SearchNode;
-use crate::{SearchConfig, SearchError, UnsupportedQuery, metrics};
+use crate::{SearchConfig, SearchError, UnsupportedQuery};
 
 const OPERATION: &str = "search chartsets";
 
@@ -63,22 +63,13 @@ impl MeilisearchEngine {
         let first = fastrand::usize(..nodes.len());
         nodes.rotate_left(first);
         let shared = Arc::new(SharedEngine { config, nodes, changes });
-        metrics::observe_nodes(observations(&shared));
+        metrics().observe(&shared, |shared, metrics| {
+            shared.nodes.iter().for_each(|node| node.report(metrics));
+        });
         join_all((0..shared.nodes.len()).map(|node| shared.probe(node))).await;
         let probes = (0..shared.nodes.len())
             .map(|node| AbortOnDropHandle::new(tokio::spawn(probe_repeatedly(Arc::clone(&shared), node))));
         Ok(Self { _probes: probes.collect(), shared })
-    }
-}
-
-/// What the metrics report of the nodes, for as long as the engine exists.
-fn observations(
-    shared: &Arc<SharedEngine>,
-) -> impl Fn() -> Vec<NodeObservation> + Clone + Send + Sync + 'static {
-    let weak = Arc::downgrade(shared);
-    move || {
-        let nodes = weak.upgrade();
-        nodes.iter().flat_map(|shared| &shared.nodes).map(SearchNode::observation).collect()
     }
 }
 

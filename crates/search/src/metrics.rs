@@ -1,12 +1,7 @@
 //! The metrics of the Meilisearch client (docs/operations/metrics.md): requests by operation, and the nodes.
 
-use std::time::Duration;
-
-use chart_index_instrumentation::{DatabaseClient, Operation, meter};
+use chart_index_instrumentation::{DatabaseClient, Operation};
 use hyper::Method;
-use opentelemetry::KeyValue;
-
-use crate::NodeUrl;
 
 /// The requests to a node by what they do. Their names are a closed set, whatever the uid of the index is.
 #[derive(Debug)]
@@ -49,58 +44,6 @@ impl NodeOperations {
             _ => &self.manage,
         }
     }
-}
-
-/// The state of a node at a scrape.
-#[derive(Debug)]
-pub(crate) struct NodeObservation {
-    pub(crate) label: KeyValue,
-    pub(crate) is_usable: bool,
-    /// The age of the oldest change that the index lacks; `None` while it is not known.
-    pub(crate) lag: Option<Duration>,
-    /// The number of changes that the index lacks; `None` while it is not known.
-    pub(crate) pending_changes: Option<u64>,
-}
-
-/// The label of a node: its host and port, without a path.
-pub(crate) fn node_label(url: &NodeUrl) -> KeyValue {
-    KeyValue::new("chart_index.search.node", url.address().to_owned())
-}
-
-/// Reports the nodes that `nodes` returns.
-pub(crate) fn observe_nodes(nodes: impl Fn() -> Vec<NodeObservation> + Clone + Send + Sync + 'static) {
-    let usable = nodes.clone();
-    meter()
-        .u64_observable_gauge("chart_index.search.node.usable")
-        .with_description("Whether the node can be searched")
-        .with_callback(move |observer| {
-            for node in usable() {
-                observer.observe(node.is_usable.into(), &[node.label]);
-            }
-        })
-        .build();
-    let lagging = nodes.clone();
-    meter()
-        .f64_observable_gauge("chart_index.search.node.lag")
-        .with_unit("s")
-        .with_description("Age of the oldest change that the index of the node lacks; 0 without one")
-        .with_callback(move |observer| {
-            for (node, lag) in lagging().into_iter().filter_map(|node| Some((node.label, node.lag?))) {
-                observer.observe(lag.as_secs_f64(), &[node]);
-            }
-        })
-        .build();
-    meter()
-        .u64_observable_gauge("chart_index.search.node.pending_changes")
-        .with_unit("{change}")
-        .with_description("Changes that the index of the node lacks, counted up to 10,000")
-        .with_callback(move |observer| {
-            let known = nodes().into_iter().filter_map(|node| Some((node.label, node.pending_changes?)));
-            for (node, changes) in known {
-                observer.observe(changes, &[node]);
-            }
-        })
-        .build();
 }
 
 #[cfg(test)]

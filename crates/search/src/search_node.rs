@@ -4,16 +4,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chart_index_domain::search::{CatalogueChanges, ChartsetPage};
-use opentelemetry::KeyValue;
+use chart_index_instrumentation::Metrics;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::metrics::NodeObservation;
 use crate::node::Node;
 use crate::node_health::{NodeHealth, ProbeResult};
 use crate::page_search::PageSearch;
 use crate::transport::TransportError;
-use crate::{Lag, NodeConfig, SearchConfig, SearchError, Target, metrics};
+use crate::{Lag, NodeConfig, SearchConfig, SearchError, Target};
 
 /// A node that is searched: its connection, its concurrency limit and its health.
 #[derive(Debug)]
@@ -23,8 +22,8 @@ pub(crate) struct SearchNode {
     search_timeout: Duration,
     reverse_from_offset: u64,
     health: Mutex<NodeHealth>,
-    /// The label of the node in metrics.
-    label: KeyValue,
+    /// Its host and port, without a path.
+    address: String,
 }
 
 impl SearchNode {
@@ -35,7 +34,7 @@ impl SearchNode {
             search_timeout: config.search_timeout,
             reverse_from_offset: config.reverse_from_offset,
             health: Mutex::default(),
-            label: metrics::node_label(&node.url),
+            address: node.url.address().to_owned(),
         })
     }
 
@@ -43,16 +42,14 @@ impl SearchNode {
         *self.lock()
     }
 
-    /// What the metrics report of the node.
-    pub(crate) fn observation(&self) -> NodeObservation {
-        let health = self.health();
+    /// Reports the node at a scrape, by its host and port.
+    pub(crate) fn report(&self, metrics: &Metrics) {
+        let (node, health) = ([self.address.as_str()], self.health());
         let lag = health.lag();
-        NodeObservation {
-            label: self.label.clone(),
-            is_usable: health.usable_lag(Instant::now()).is_some(),
-            lag: lag.map(|lag| lag.age()),
-            pending_changes: lag.map(|lag| lag.unapplied.count),
-        }
+        metrics.chart_index_search_node_usable.set(node, health.usable_lag(Instant::now()).is_some());
+        metrics.chart_index_search_node_lag_seconds.set_known(node, lag.map(|lag| lag.age()));
+        let pending = lag.map(|lag| lag.unapplied.count);
+        metrics.chart_index_search_node_pending_changes.set_known(node, pending);
     }
 
     /// Runs a search and records its outcome. The page has a position in terms of the server that the changes

@@ -46,9 +46,9 @@ fn query() -> SearchQuery {
 
 /// The number of operations with this name, with this type of error or any result.
 fn operations(telemetry: &RecordedTelemetry, name: &str, error: Option<&str>) -> Option<i64> {
-    let mut labels = vec![("db.system.name", "meilisearch"), ("db.operation.name", name)];
-    labels.extend(error.map(|error| ("error.type", error)));
-    telemetry.value("db.client.operation.duration", &labels)
+    let mut labels = vec![("db_system_name", "meilisearch"), ("db_operation_name", name)];
+    labels.extend(error.map(|error| ("error_type", error)));
+    telemetry.value("db_client_operation_duration_seconds", &labels)
 }
 
 #[tokio::test]
@@ -84,13 +84,13 @@ async fn nodes_are_observed_while_the_engine_exists() {
     let engine = engine(&[&available, &unavailable]).await;
     let node = |metric: &str, url: &str| {
         let address = url.trim_start_matches("http://").trim_end_matches("/path");
-        let metric = format!("chart_index.search.node.{metric}");
-        telemetry.value(&metric, &[("chart_index.search.node", address)])
+        let metric = format!("chart_index_search_node_{metric}");
+        telemetry.value(&metric, &[("chart_index_search_node", address)])
     };
     assert_eq!((node("usable", &available), node("usable", &unavailable)), (Some(1), Some(0)));
     assert_eq!((node("pending_changes", &available), node("pending_changes", &unavailable)), (Some(3), None));
-    assert!((10..30).contains(&node("lag", &available).unwrap()));
-    assert_eq!(node("lag", &unavailable), None, "not known");
+    assert!((10..30).contains(&node("lag_seconds", &available).unwrap()));
+    assert_eq!(node("lag_seconds", &unavailable), None, "not known");
     assert_eq!(operations(&telemetry, "probe", Some("unavailable")), Some(1));
     drop(engine);
     // Its probes end in the background.

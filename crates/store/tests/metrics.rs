@@ -25,10 +25,10 @@ async fn catalogue() -> (TestDatabase, StoreConfig) {
 fn operations(telemetry: &RecordedTelemetry, name: &str) -> Vec<(String, f64)> {
     let is_operation = |series: &Series| {
         let label = |label| series.labels.get(label).map(String::as_str);
-        series.name == "db.client.operation.duration"
-            && (label("db.system.name"), label("db.operation.name")) == (Some("postgresql"), Some(name))
+        series.name == "db_client_operation_duration_seconds"
+            && (label("db_system_name"), label("db_operation_name")) == (Some("postgresql"), Some(name))
     };
-    let error = |series: &Series| series.labels.get("error.type").map_or("-", String::as_str).to_owned();
+    let error = |series: &Series| series.labels.get("error_type").map_or("-", String::as_str).to_owned();
     let operations = telemetry.series().into_iter().filter(is_operation);
     operations.map(|series| (error(&series), series.value)).collect()
 }
@@ -70,8 +70,8 @@ async fn failed_operation_has_an_error_type() {
     assert_eq!(telemetry.spans()[0].attributes["error.type"], "timeout");
 
     let waits = || {
-        let labels = [("db.client.connection.pool.name", "requests")];
-        telemetry.value("db.client.connection.timeouts", &labels)
+        let labels = [("db_client_connection_pool_name", "requests")];
+        telemetry.value("db_client_connection_timeouts_total", &labels)
     };
     assert_eq!(waits(), Some(0), "exists before the first timeout");
     // Nothing listens on port 1.
@@ -105,19 +105,19 @@ async fn pool_is_observed_while_it_exists() {
     let telemetry = RecordedTelemetry::start();
     let (_database, config) = catalogue().await;
     let monitoring = Store::new(&config).monitoring();
-    let pool = ("db.client.connection.pool.name", "monitoring");
+    let pool = ("db_client_connection_pool_name", "monitoring");
     let open =
-        |state| telemetry.value("db.client.connection.open", &[pool, ("db.client.connection.state", state)]);
-    let max = || telemetry.value("db.client.connection.max", &[pool]);
+        |state| telemetry.value("db_client_connection_open", &[pool, ("db_client_connection_state", state)]);
+    let max = || telemetry.value("db_client_connection_max", &[pool]);
     assert_eq!((open("idle"), open("used"), max()), (Some(0), Some(0), Some(2)));
 
-    let available = || telemetry.value("chart_index.postgresql.available", &[]);
+    let available = || telemetry.value("chart_index_postgresql_available", &[]);
     assert_eq!(available(), None);
     let watch = CatalogueWatch::start(&monitoring, None, Duration::from_mins(1), |_, _| ()).await;
     assert_eq!(available(), Some(1));
     within(TIMEOUT, async || (open("idle") == Some(1)).then_some(())).await;
     assert_eq!(open("used"), Some(0));
-    assert!(telemetry.value("db.client.connection.wait_time", &[pool]).is_some());
+    assert!(telemetry.value("db_client_connection_wait_time_seconds", &[pool]).is_some());
 
     drop((monitoring, watch));
     within(TIMEOUT, async || (open("idle"), max(), available()).eq(&(None, None, None)).then_some(())).await;
@@ -131,5 +131,5 @@ async fn outdated_prepared_statement_is_counted() {
     assert!(store.check_schema().await.is_ok());
     let _ = database.psql("ALTER TABLE _sqlx_migrations ALTER COLUMN version TYPE numeric");
     let _ = store.check_schema().await;
-    assert_eq!(telemetry.value("chart_index.postgresql.plan_errors", &[]), Some(1));
+    assert_eq!(telemetry.value("chart_index_postgresql_plan_errors_total", &[]), Some(1));
 }

@@ -2,26 +2,22 @@
 //!
 //! - [`Telemetry`]: starts all of it before the program does anything else, and flushes it at the end.
 //! - [`LogConfig`], [`OtlpConfig`]: its settings.
-//! - [`Scrape`]: the metrics in the text format of Prometheus.
-//! - [`serve_private`]: the listener for them and for health checks.
+//! - [`serve_private`]: the listener for metrics and health checks.
 //! - [`print()`], [`exit`], [`is_interactive`]: what a program says on standard error beside its log.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 //!
-//! Metrics take two ways out, from one meter provider: Prometheus scrapes them, and, if an endpoint is
-//! configured, they are pushed to a collector by OTLP. Traces are only pushed. Library crates do not depend on
-//! this: they record with `chart_index_instrumentation`.
+//! Prometheus scrapes metrics; traces are pushed to a collector by OTLP. Library crates do not depend on this:
+//! they record with `chart_index_instrumentation`.
 
 mod collector_client;
-mod export_counts;
+mod counted_exporter;
 mod log;
 mod log_format;
-mod metrics;
 mod otlp;
 mod print;
 mod private_listener;
 mod process_metrics;
 mod runtime_metrics;
-mod scrape;
 mod signals;
 mod telemetry;
 mod traces;
@@ -31,6 +27,5 @@ pub use log_format::LogFormat;
 pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
 pub use print::{exit, is_interactive, print};
 pub use private_listener::serve_private;
-pub use scrape::Scrape;
 pub use signals::shutdown_signal;
 pub use telemetry::{StartError, Telemetry};

@@ -1,26 +1,23 @@
-//! Settings of the export by OTLP. The variables are those of the OpenTelemetry specification.
+//! Settings of the export of traces by OTLP. The variables are those of the OpenTelemetry specification.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-use chart_index_cli::{SecretParser, parse_milliseconds};
+use chart_index_cli::SecretParser;
 use chart_index_instrumentation::Sampler;
 use clap::Args;
-use opentelemetry_otlp::{
-    ExporterBuildError, MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
-};
+use opentelemetry_otlp::{ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use url::Url;
 
 use crate::collector_client::{CollectorClient, TIMEOUT};
-use crate::export_counts::{ExportCounts, Signal};
+use crate::counted_exporter::ExportState;
 
-/// Where metrics and traces are pushed to, and how many traces are sampled.
+/// Where traces are pushed to, and how many are sampled.
 #[derive(Debug, Clone, Args)]
 pub struct OtlpConfig {
-    /// OpenTelemetry collector that metrics and traces are pushed to by OTLP over HTTP, e.g.
-    /// `http://collector:4318`. Without it nothing is pushed
+    /// OpenTelemetry collector that traces are pushed to by OTLP over HTTP, e.g. `http://collector:4318`.
+    /// Without it nothing is pushed
     #[arg(
         long = "otlp-endpoint",
         env = "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -52,17 +49,6 @@ pub struct OtlpConfig {
         global = true
     )]
     pub otlp_headers_file: Option<OtlpHeaders>,
-
-    /// How often metrics are pushed, in milliseconds
-    #[arg(
-        long = "metric-export-interval-ms",
-        env = "OTEL_METRIC_EXPORT_INTERVAL",
-        value_name = "OTEL_METRIC_EXPORT_INTERVAL",
-        default_value = "60000",
-        value_parser = parse_milliseconds,
-        global = true
-    )]
-    pub metric_export_interval: Duration,
 
     /// Share of the traces that is sampled, from 0 to 1. A trusted proxy that sends `traceparent` decides
     /// itself
@@ -99,10 +85,9 @@ impl FromStr for OtlpEndpoint {
 }
 
 impl OtlpEndpoint {
-    /// The URL of a signal: the base URL and `v1/traces` or `v1/metrics` (OTLP specification, "Endpoint URLs
-    /// for OTLP/HTTP").
-    fn signal(&self, path: &str) -> String {
-        format!("{}/{path}", self.0.as_str().trim_end_matches('/'))
+    /// The URL of traces: the base URL and `v1/traces` (OTLP specification, "Endpoint URLs for OTLP/HTTP").
+    fn traces(&self) -> String {
+        format!("{}/v1/traces", self.0.as_str().trim_end_matches('/'))
     }
 }
 
@@ -153,29 +138,16 @@ impl OtlpConfig {
         if self.otlp_endpoint.is_some() { self.trace_sample_ratio } else { Sampler::OFF }
     }
 
-    /// The exporter of metrics, if an endpoint is configured.
-    pub(crate) fn metric_exporter(&self, counts: &ExportCounts) -> Result<Option<MetricExporter>, OtlpError> {
-        let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
-        let exporter = MetricExporter::builder()
-            .with_http()
-            .with_protocol(Protocol::HttpBinary)
-            .with_http_client(CollectorClient::new(Signal::Metrics, counts)?)
-            .with_headers(self.headers())
-            .with_timeout(TIMEOUT)
-            .with_endpoint(endpoint.signal("v1/metrics"));
-        Ok(Some(exporter.build()?))
-    }
-
     /// The exporter of spans, if an endpoint is configured.
-    pub(crate) fn span_exporter(&self, counts: &ExportCounts) -> Result<Option<SpanExporter>, OtlpError> {
+    pub(crate) fn span_exporter(&self, state: &ExportState) -> Result<Option<SpanExporter>, OtlpError> {
         let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_http_client(CollectorClient::new(Signal::Traces, counts)?)
+            .with_http_client(CollectorClient::new(state.clone())?)
             .with_headers(self.headers())
             .with_timeout(TIMEOUT)
-            .with_endpoint(endpoint.signal("v1/traces"));
+            .with_endpoint(endpoint.traces());
         Ok(Some(exporter.build()?))
     }
 
@@ -200,16 +172,16 @@ mod tests {
 
     #[test]
     fn endpoint_is_a_base_url() {
-        let signal = |text: &str| text.parse::<OtlpEndpoint>().map(|endpoint| endpoint.signal("v1/traces"));
+        let traces = |text: &str| text.parse::<OtlpEndpoint>().map(|endpoint| endpoint.traces());
         for (text, expected) in [
             ("http://collector:4318", "http://collector:4318/v1/traces"),
             ("http://collector:4318/", "http://collector:4318/v1/traces"),
             ("https://collector.example/otlp", "https://collector.example/otlp/v1/traces"),
         ] {
-            assert_eq!(signal(text).as_deref(), Ok(expected));
+            assert_eq!(traces(text).as_deref(), Ok(expected));
         }
         for bad in ["collector:4318", "grpc://collector", "http://collector/?a=b", "", "/v1/traces"] {
-            assert_eq!(signal(bad), Err(InvalidOtlpEndpoint), "{bad:?}");
+            assert_eq!(traces(bad), Err(InvalidOtlpEndpoint), "{bad:?}");
         }
     }
 
@@ -230,7 +202,6 @@ mod tests {
             otlp_endpoint: endpoint.map(|url| url.parse().unwrap()),
             otlp_headers: None,
             otlp_headers_file: None,
-            metric_export_interval: Duration::from_mins(1),
             trace_sample_ratio: Sampler::new(1.0).unwrap(),
         };
         assert!(config(None).sampler().is_off());

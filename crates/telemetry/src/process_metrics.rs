@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use chart_index_instrumentation::meter;
-use opentelemetry::KeyValue;
+use chart_index_instrumentation::Metrics;
 use procfs::process::{LimitValue, Process};
 use procfs::{Current, Meminfo};
 
@@ -17,78 +16,30 @@ const CGROUPS_V1: (&str, &str) = ("/sys/fs/cgroup/memory", "memory.limit_in_byte
 const NO_LIMIT: u64 = 1 << 60;
 
 /// Registers the metrics. Values that `/proc` does not provide are missing.
-pub(crate) fn register() {
-    register_cpu_time();
-    let gauge = |name: &'static str,
-                 unit: &'static str,
-                 description: &'static str,
-                 read: fn(&Process) -> Option<u64>| {
-        meter()
-            .u64_observable_gauge(name)
-            .with_unit(unit)
-            .with_description(description)
-            .with_callback(move |observer| {
-                if let Some(value) = Process::myself().ok().as_ref().and_then(read) {
-                    observer.observe(value, &[]);
-                }
-            })
-            .build();
-    };
-    gauge("process.memory.usage", "By", "Resident memory of the process", |process| {
-        Some(process.stat().ok()?.rss * procfs::page_size())
+pub(crate) fn register(metrics: &Metrics) {
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    metrics.observe_always(move |metrics| {
+        metrics.process_start_time_seconds.set([], started);
+        if let Ok(process) = Process::myself() {
+            report(metrics, &process);
+        }
     });
-    gauge(
-        "process.memory.limit",
-        "By",
-        "Memory limit of the cgroup of the process, or the memory of the machine",
-        |process| cgroup_limit(process).or_else(|| Some(Meminfo::current().ok()?.mem_total)),
-    );
-    gauge(
-        "process.file_descriptors.open",
-        "{file_descriptor}",
-        "Open file descriptors of the process",
-        |process| u64::try_from(process.fd_count().ok()?).ok(),
-    );
-    gauge(
-        "process.file_descriptors.limit",
-        "{file_descriptor}",
-        "Open file limit of the process",
-        |process| match process.limits().ok()?.max_open_files.soft_limit {
-            LimitValue::Value(limit) => Some(limit),
-            LimitValue::Unlimited => None,
-        },
-    );
-    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    meter()
-        .f64_observable_gauge("process.start_time")
-        .with_unit("s")
-        .with_description("Unix time of the start of the process")
-        .with_callback(move |observer| observer.observe(started, &[]))
-        .build();
 }
 
-fn register_cpu_time() {
-    let modes = [("user", utime as fn(&procfs::process::Stat) -> u64), ("system", stime)]
-        .map(|(mode, ticks)| ([KeyValue::new("cpu.mode", mode)], ticks));
-    meter()
-        .f64_observable_counter("process.cpu.time")
-        .with_unit("s")
-        .with_description("CPU time of the process")
-        .with_callback(move |observer| {
-            let Ok(stat) = Process::myself().and_then(|process| process.stat()) else { return };
-            for (labels, ticks) in &modes {
-                observer.observe(seconds(ticks(&stat)), labels);
-            }
-        })
-        .build();
-}
-
-const fn utime(stat: &procfs::process::Stat) -> u64 {
-    stat.utime
-}
-
-const fn stime(stat: &procfs::process::Stat) -> u64 {
-    stat.stime
+fn report(metrics: &Metrics, process: &Process) {
+    if let Ok(stat) = process.stat() {
+        metrics.process_cpu_time_seconds_total.set(["user"], seconds(stat.utime));
+        metrics.process_cpu_time_seconds_total.set(["system"], seconds(stat.stime));
+        metrics.process_memory_usage_bytes.set([], stat.rss * procfs::page_size());
+    }
+    let memory = || Meminfo::current().ok().map(|memory| memory.mem_total);
+    metrics.process_memory_limit_bytes.set_known([], cgroup_limit(process).or_else(memory));
+    metrics.process_file_descriptors_open.set_known([], process.fd_count().ok());
+    if let Ok(limits) = process.limits()
+        && let LimitValue::Value(limit) = limits.max_open_files.soft_limit
+    {
+        metrics.process_file_descriptors_limit.set([], limit);
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact for thousands of years")]

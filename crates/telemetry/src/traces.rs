@@ -9,10 +9,9 @@ use tracing_subscriber::filter::{LevelFilter, dynamic_filter_fn};
 use tracing_subscriber::layer::{self, Filter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::export_counts::{Counted, ExportCounts, Signal};
+use crate::counted_exporter::{BoundedProcessor, CountedExporter, ExportState};
 
-/// Maximum spans that wait to be exported, about 2 MB. Further ones are dropped, which the SDK counts in
-/// `otel_sdk_processor_span_processed_total` with the `error_type` `queue_full`.
+/// Maximum spans that wait to be exported, about 2 MB. Further ones are dropped.
 const MAX_PENDING_SPANS: usize = 2_048;
 
 /// The targets of the workspace's spans.
@@ -22,15 +21,16 @@ const TARGET_PREFIX: &str = "chart_index";
 pub(crate) fn provider(
     resource: Resource,
     exporter: impl SpanExporter + 'static,
-    counts: &ExportCounts,
+    state: ExportState,
 ) -> SdkTracerProvider {
     let config = BatchConfigBuilder::default().with_max_queue_size(MAX_PENDING_SPANS).build();
-    let batches = BatchSpanProcessor::builder(Counted::new(exporter, Signal::Traces, counts.clone()));
+    let batches = BatchSpanProcessor::builder(CountedExporter::new(exporter, state.clone()));
+    let processor = batches.with_batch_config(config).build();
     SdkTracerProvider::builder()
         .with_resource(resource)
         // A span exists only if it was sampled.
         .with_sampler(Sampler::AlwaysOn)
-        .with_span_processor(batches.with_batch_config(config).build())
+        .with_span_processor(BoundedProcessor { processor, state, max_pending: MAX_PENDING_SPANS })
         .build()
 }
 

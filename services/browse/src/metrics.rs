@@ -2,9 +2,7 @@
 
 use chart_index_domain::ReadError;
 use chart_index_domain::search::Engine;
-use chart_index_instrumentation::{child_span, meter};
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{BoundCounter, Counter};
+use chart_index_instrumentation::{Counter, child_span, metrics};
 use tracing::Instrument;
 
 /// Whether an engine is searched first or after another one failed.
@@ -67,27 +65,20 @@ const ENGINES: [Engine; 2] = [Engine::Meilisearch, Engine::Postgres];
 /// Counts searches and list responses by engine.
 #[derive(Debug)]
 pub(crate) struct SearchMetrics {
-    requests: [[BoundCounter<u64>; 4]; 2],
-    responses: [[BoundCounter<u64>; 2]; 2],
+    requests: [[Counter; 4]; 2],
+    responses: [[Counter; 2]; 2],
 }
 
 impl Default for SearchMetrics {
     fn default() -> Self {
-        let requests = meter()
-            .u64_counter("chart_index.search.requests")
-            .with_unit("{request}")
-            .with_description("Searches that were run, by engine and outcome")
-            .build();
-        let responses = meter()
-            .u64_counter("chart_index.search.responses")
-            .with_unit("{response}")
-            .with_description("List responses, cached or not, by engine and its role")
-            .build();
-        let outcome = |outcome: SearchOutcome| KeyValue::new("chart_index.outcome", outcome.as_str());
-        let role = |role: Role| KeyValue::new("chart_index.search.role", role.as_str());
+        let (requests, responses) =
+            (&metrics().chart_index_search_requests_total, &metrics().chart_index_search_responses_total);
         Self {
-            requests: bind(&requests, &SearchOutcome::ALL.map(outcome)),
-            responses: bind(&responses, &Role::ALL.map(role)),
+            requests: ENGINES.map(|engine| {
+                SearchOutcome::ALL.map(|outcome| requests.with([engine.as_str(), outcome.as_str()]))
+            }),
+            responses: ENGINES
+                .map(|engine| Role::ALL.map(|role| responses.with([engine.as_str(), role.as_str()]))),
         }
     }
 }
@@ -110,25 +101,17 @@ impl SearchMetrics {
 
     /// Counts a response with a page of this engine.
     pub(crate) fn count_response(&self, engine: Engine, role: Role) {
-        self.responses[engine as usize][role as usize].add(1);
+        self.responses[engine as usize][role as usize].inc();
     }
 }
 
 struct CountOnDrop<'a> {
-    counters: &'a [BoundCounter<u64>; 4],
+    counters: &'a [Counter; 4],
     outcome: SearchOutcome,
 }
 
 impl Drop for CountOnDrop<'_> {
     fn drop(&mut self) {
-        self.counters[self.outcome as usize].add(1);
+        self.counters[self.outcome as usize].inc();
     }
-}
-
-/// The counters of every engine and label, in this order.
-fn bind<const N: usize>(counter: &Counter<u64>, labels: &[KeyValue; N]) -> [[BoundCounter<u64>; N]; 2] {
-    ENGINES.map(|engine| {
-        let engine = KeyValue::new("chart_index.search.engine", engine.as_str());
-        labels.each_ref().map(|label| counter.bind(&[engine.clone(), label.clone()]))
-    })
 }

@@ -80,9 +80,10 @@ async fn searches_and_responses_are_counted_and_traced() {
     let request = tracing::info_span!("request");
     list("density").instrument(request.clone()).await;
 
-    let engine = |name| ("chart_index.search.engine", name);
+    let engine = |name| ("chart_index_search_engine", name);
     let searches = |name, outcome| {
-        telemetry.value("chart_index.search.requests", &[engine(name), ("chart_index.outcome", outcome)])
+        telemetry
+            .value("chart_index_search_requests_total", &[engine(name), ("chart_index_outcome", outcome)])
     };
     assert_eq!(searches("meilisearch", "success"), Some(1), "the second list was cached");
     assert_eq!(searches("meilisearch", "unsupported"), Some(1));
@@ -90,7 +91,8 @@ async fn searches_and_responses_are_counted_and_traced() {
     assert_eq!(searches("meilisearch", "error"), Some(0));
     assert_eq!(searches("postgres", "success"), Some(2));
     let responses = |name, role| {
-        telemetry.value("chart_index.search.responses", &[engine(name), ("chart_index.search.role", role)])
+        telemetry
+            .value("chart_index_search_responses_total", &[engine(name), ("chart_index_search_role", role)])
     };
     assert_eq!((responses("meilisearch", "primary"), responses("postgres", "fallback")), (Some(2), Some(2)));
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chart_index_domain::ReadError;
-use chart_index_instrumentation::{Sampler, meter};
+use chart_index_instrumentation::{Sampler, metrics};
 use chart_index_search::{IndexWriter, Lag};
 use chart_index_store::Store;
 use tokio::sync::watch;
@@ -76,8 +76,8 @@ async fn poll(store: Store, last_number: watch::Sender<u64>) -> Infallible {
 /// Sets the readiness, and the gauges of the last ingest and, with nodes, of the changes that these lack. The
 /// gauges have no value while PostgreSQL is unavailable: the passes report it, which fail as well.
 async fn observe(store: Store, positions: Vec<NodePosition>, readiness: Readiness) -> Infallible {
-    let nodes = BacklogGauges::of_nodes(&meter());
-    let ingests = IngestTimes::new(&meter());
+    let nodes = BacklogGauges::of_nodes(metrics());
+    let ingests = IngestTimes::new(metrics());
     let mut lags = vec![None; positions.len()];
     loop {
         readiness.set(positions.iter().all(|position| position.get().is_some()));

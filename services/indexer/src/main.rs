@@ -98,7 +98,7 @@ fn error_message(error: &anyhow::Error) -> String {
 
 async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     let readiness = Readiness::new(!cli.command.follows());
-    let _metrics_listener = metrics_listener::start(&cli.command, telemetry.scrape(), &readiness).await?;
+    let _metrics_listener = metrics_listener::start(&cli.command, &readiness).await?;
     let sampler = telemetry.sampler();
     let store = || cli.store.store();
     // For commands that fold text.

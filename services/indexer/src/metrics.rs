@@ -1,60 +1,39 @@
 //! The metrics of `ingest`, `sync`, `follow` and `mirror` (docs/operations/metrics.md, "Indexer").
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use chart_index_instrumentation::DATABASE_BUCKETS;
+use chart_index_instrumentation::{Counter, Histogram, Metrics};
 use chart_index_store::LastIngest;
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{BoundCounter, BoundHistogram, Meter};
 use strum::VariantArray;
 
 use crate::clock::now_ms;
 use crate::refusal_kind::RefusalKind;
 use crate::report::ChartsetOutcome;
 
-/// The boundaries of the duration of a pass above those of database operations, in seconds: a pass may apply
-/// thousands of changes, and waits for the end of a rebuild.
-const LONG_PASS_BUCKETS: [f64; 4] = [10.0, 30.0, 60.0, 300.0];
-
-const NODE: &str = "chart_index.search.node";
-const OUTCOME: &str = "chart_index.outcome";
-
 #[derive(Debug)]
 pub(crate) struct IngestMetrics {
-    added: BoundCounter<u64>,
-    updated: BoundCounter<u64>,
-    unchanged: BoundCounter<u64>,
-    refused: BoundCounter<u64>,
-    failed: BoundCounter<u64>,
+    added: Counter,
+    updated: Counter,
+    unchanged: Counter,
+    refused: Counter,
+    failed: Counter,
     /// By kind.
-    refusals: Vec<BoundCounter<u64>>,
+    refusals: Vec<Counter>,
 }
 
 impl IngestMetrics {
-    pub(crate) fn new(meter: &Meter) -> Self {
-        let chartsets = meter
-            .u64_counter("chart_index.ingest.chartsets")
-            .with_unit("{chartset}")
-            .with_description("Chartsets of ingests by outcome")
-            .build();
-        let refusals = meter
-            .u64_counter("chart_index.ingest.refusals")
-            .with_unit("{file}")
-            .with_description("Files and charts that were not indexed")
-            .build();
-        let outcome = |outcome| chartsets.bind(&[KeyValue::new(OUTCOME, outcome)]);
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        let outcome = |outcome| metrics.chart_index_ingest_chartsets_total.with([outcome]);
+        let refusals = |kind: &RefusalKind| metrics.chart_index_ingest_refusals_total.with([kind.into_str()]);
         Self {
             added: outcome("added"),
             updated: outcome("updated"),
             unchanged: outcome("unchanged"),
             refused: outcome("refused"),
             failed: outcome("failed"),
-            refusals: RefusalKind::VARIANTS
-                .iter()
-                .map(|kind| refusals.bind(&[KeyValue::new("chart_index.reason", kind.into_str())]))
-                .collect(),
+            refusals: RefusalKind::VARIANTS.iter().map(refusals).collect(),
         }
     }
 
@@ -62,22 +41,22 @@ impl IngestMetrics {
     /// dry run.
     pub(crate) fn record_chartset(&self, outcome: ChartsetOutcome) {
         match outcome {
-            ChartsetOutcome::Added => self.added.add(1),
-            ChartsetOutcome::Updated => self.updated.add(1),
-            ChartsetOutcome::Unchanged => self.unchanged.add(1),
-            ChartsetOutcome::Failed => self.failed.add(1),
+            ChartsetOutcome::Added => self.added.inc(),
+            ChartsetOutcome::Updated => self.updated.inc(),
+            ChartsetOutcome::Unchanged => self.unchanged.inc(),
+            ChartsetOutcome::Failed => self.failed.inc(),
             ChartsetOutcome::Read | ChartsetOutcome::Duplicate => (),
         }
     }
 
     /// Records song folders in which nothing could be indexed.
     pub(crate) fn record_refused_chartsets(&self, count: u64) {
-        self.refused.add(count);
+        self.refused.inc_by(count);
     }
 
     /// Records a file or chart that was not indexed.
     pub(crate) fn record_refusal(&self, kind: RefusalKind) {
-        self.refusals[kind as usize].add(1);
+        self.refusals[kind as usize].inc();
     }
 }
 
@@ -86,112 +65,68 @@ impl IngestMetrics {
 pub(crate) struct IngestTimes(Arc<Mutex<Option<LastIngest>>>);
 
 impl IngestTimes {
-    pub(crate) fn new(meter: &Meter) -> Self {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
         let times = Arc::<Mutex<Option<LastIngest>>>::default();
-        observe_time(
-            meter,
-            "chart_index.ingest.last_start",
-            "Unix time at which the last ingest began",
-            &times,
-            |times| times.map(|times| times.began_at_ms),
-        );
-        observe_time(
-            meter,
-            "chart_index.ingest.last_success",
-            "Unix time at which an ingest was last complete; 0 before the first one",
-            &times,
-            |times| times.map(|times| times.completed_at_ms.unwrap_or(0)),
-        );
+        metrics.observe(&times, |times, metrics| {
+            let Some(times) = *lock(times) else { return };
+            metrics.chart_index_ingest_last_start_seconds.set([], seconds(times.began_at_ms));
+            let completed = seconds(times.completed_at_ms.unwrap_or(0));
+            metrics.chart_index_ingest_last_success_seconds.set([], completed);
+        });
         Self(times)
     }
 
     /// Sets the times that were just read; `None` if they are not known, or before the first ingest.
     pub(crate) fn set(&self, times: Option<LastIngest>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = times;
+        *lock(&self.0) = times;
     }
 }
 
 /// What `sync` records about a node.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
-    succeeded: BoundHistogram<f64>,
-    failed: BoundHistogram<f64>,
-    put: BoundCounter<u64>,
-    deleted: BoundCounter<u64>,
-    quarantined: BoundCounter<u64>,
-    last_success: Arc<LastSuccess>,
+    succeeded: Histogram,
+    failed: Histogram,
+    put: Counter,
+    deleted: Counter,
+    quarantined: Counter,
+    /// When the last pass succeeded, in Unix epoch milliseconds; 0 before the first one.
+    last_success: Arc<AtomicI64>,
 }
 
-/// When the last pass succeeded, in Unix epoch milliseconds; 0 before the first one.
-#[derive(Debug, Default)]
-struct LastSuccess(AtomicI64);
-
 impl NodeMetrics {
-    /// The metrics of the nodes with these addresses, in their order.
-    pub(crate) fn of_nodes(meter: &Meter, addresses: &[&str]) -> Vec<Self> {
-        let duration = meter
-            .f64_histogram("chart_index.sync.pass.duration")
-            .with_unit("s")
-            .with_description("Duration of a sync pass")
-            .with_boundaries([&DATABASE_BUCKETS[..], &LONG_PASS_BUCKETS].concat())
-            .build();
-        let documents = meter
-            .u64_counter("chart_index.sync.documents")
-            .with_unit("{document}")
-            .with_description("Documents that sync passes wrote, deleted or left out")
-            .build();
-        let node_metrics = |address: &&str| {
-            let node = KeyValue::new(NODE, (*address).to_owned());
-            let outcome = |outcome| duration.bind(&[node.clone(), KeyValue::new(OUTCOME, outcome)]);
-            let action =
-                |action| documents.bind(&[node.clone(), KeyValue::new("chart_index.sync.action", action)]);
-            Self {
-                succeeded: outcome("success"),
-                failed: outcome("error"),
-                put: action("put"),
-                deleted: action("delete"),
-                quarantined: action("quarantine"),
-                last_success: Arc::default(),
-            }
-        };
-        let nodes: Vec<Self> = addresses.iter().map(node_metrics).collect();
-        observe_last_success(meter, addresses.iter().zip(&nodes));
-        nodes
+    /// The metrics of the node with this address.
+    pub(crate) fn new(metrics: &Metrics, address: &str) -> Self {
+        let last_success = Arc::<AtomicI64>::default();
+        let node = address.to_owned();
+        metrics.observe(&last_success, move |last_success, metrics| {
+            let time = Some(last_success.load(Ordering::Relaxed)).filter(|time_ms| *time_ms > 0);
+            metrics.chart_index_sync_last_success_seconds.set_known([&node], time.map(seconds));
+        });
+        let outcome = |outcome| metrics.chart_index_sync_pass_duration_seconds.with([address, outcome]);
+        let action = |action| metrics.chart_index_sync_documents_total.with([address, action]);
+        Self {
+            succeeded: outcome("success"),
+            failed: outcome("error"),
+            put: action("put"),
+            deleted: action("delete"),
+            quarantined: action("quarantine"),
+            last_success,
+        }
     }
 
     /// Records a pass that succeeded, with the numbers of documents.
     pub(crate) fn record_pass(&self, duration: Duration, put: u64, deleted: u64, quarantined: u64) {
-        self.succeeded.record(duration.as_secs_f64());
-        self.put.add(put);
-        self.deleted.add(deleted);
-        self.quarantined.add(quarantined);
-        self.last_success.0.store(now_ms(), Ordering::Relaxed);
+        self.succeeded.observe(duration.as_secs_f64());
+        self.put.inc_by(put);
+        self.deleted.inc_by(deleted);
+        self.quarantined.inc_by(quarantined);
+        self.last_success.store(now_ms(), Ordering::Relaxed);
     }
 
     pub(crate) fn record_pass_failure(&self, duration: Duration) {
-        self.failed.record(duration.as_secs_f64());
+        self.failed.observe(duration.as_secs_f64());
     }
-}
-
-fn observe_last_success<'a>(meter: &Meter, nodes: impl Iterator<Item = (&'a &'a str, &'a NodeMetrics)>) {
-    let nodes: Vec<_> = nodes
-        .map(|(address, node)| {
-            (Arc::downgrade(&node.last_success), [KeyValue::new(NODE, (*address).to_owned())])
-        })
-        .collect();
-    meter
-        .f64_observable_gauge("chart_index.sync.last_success")
-        .with_unit("s")
-        .with_description("Unix time of the last sync pass that succeeded")
-        .with_callback(move |observer| {
-            for (last_success, labels) in &nodes {
-                let time_ms = last_success.upgrade().map_or(0, |last| last.0.load(Ordering::Relaxed));
-                if time_ms > 0 {
-                    observer.observe(seconds(time_ms), labels);
-                }
-            }
-        })
-        .build();
 }
 
 /// Changes that wait.
@@ -209,71 +144,42 @@ pub(crate) struct BacklogGauges(Mutex<Option<(Backlog, Instant)>>);
 
 impl BacklogGauges {
     /// The changes that the node lacks that lags most.
-    pub(crate) fn of_nodes(meter: &Meter) -> Arc<Self> {
-        Self::new(
-            meter,
-            ("chart_index.sync.pending_changes", "Changes that a node lacks"),
-            ("chart_index.sync.lag", "Age of the oldest change that a node lacks; 0 without one"),
-        )
+    pub(crate) fn of_nodes(metrics: &Metrics) -> Arc<Self> {
+        Self::new(metrics, |metrics, changes, age| {
+            metrics.chart_index_sync_pending_changes.set([], changes);
+            metrics.chart_index_sync_lag_seconds.set([], age);
+        })
     }
 
     /// The changes that are not purged from the CDN.
-    pub(crate) fn of_purges(meter: &Meter) -> Arc<Self> {
-        Self::new(
-            meter,
-            ("chart_index.purge.pending_tags", "Tags that are to be purged from the CDN now"),
-            ("chart_index.purge.lag", "Time for which the first of them is late, or for which purges fail"),
-        )
+    pub(crate) fn of_purges(metrics: &Metrics) -> Arc<Self> {
+        Self::new(metrics, |metrics, tags, age| {
+            metrics.chart_index_purge_pending_tags.set([], tags);
+            metrics.chart_index_purge_lag_seconds.set([], age);
+        })
     }
 
-    fn new(
-        meter: &Meter,
-        (count_name, count_description): (&'static str, &'static str),
-        (age_name, age_description): (&'static str, &'static str),
-    ) -> Arc<Self> {
+    fn new(metrics: &Metrics, report: fn(&Metrics, u64, Duration)) -> Arc<Self> {
         let gauges = Arc::new(Self::default());
-        let weak = Arc::downgrade(&gauges);
-        meter
-            .u64_observable_gauge(count_name)
-            .with_unit("{change}")
-            .with_description(count_description)
-            .with_callback(move |observer| {
-                if let Some((backlog, _)) = Self::backlog(&weak) {
-                    observer.observe(backlog.changes, &[]);
-                }
-            })
-            .build();
-        let weak = Arc::downgrade(&gauges);
-        meter
-            .f64_observable_gauge(age_name)
-            .with_unit("s")
-            .with_description(age_description)
-            .with_callback(move |observer| {
-                if let Some((backlog, read)) = Self::backlog(&weak) {
-                    let age = backlog.oldest_age.map_or(Duration::ZERO, |age| age + read.elapsed());
-                    observer.observe(age.as_secs_f64(), &[]);
-                }
-            })
-            .build();
+        metrics.observe(&gauges, move |gauges, metrics| {
+            let Some((backlog, read)) = *lock(&gauges.0) else { return };
+            let age = backlog.oldest_age.map_or(Duration::ZERO, |age| age + read.elapsed());
+            report(metrics, backlog.changes, age);
+        });
         gauges
     }
 
     /// Sets the backlog that was just read; `None` if it is not known.
     pub(crate) fn set(&self, backlog: Option<Backlog>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
-            backlog.map(|backlog| (backlog, Instant::now()));
-    }
-
-    fn backlog(gauges: &Weak<Self>) -> Option<(Backlog, Instant)> {
-        *gauges.upgrade()?.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0) = backlog.map(|backlog| (backlog, Instant::now()));
     }
 }
 
 /// What `mirror` records.
 #[derive(Debug)]
 pub(crate) struct MirrorMetrics {
-    applied: BoundCounter<u64>,
-    refused: BoundCounter<u64>,
+    applied: Counter,
+    refused: Counter,
     progress: Arc<Mutex<MirrorProgress>>,
 }
 
@@ -289,46 +195,23 @@ struct MirrorProgress {
     refused: Option<u64>,
 }
 
+impl MirrorProgress {
+    fn report(self, metrics: &Metrics) {
+        let age_ms = self.oldest_ms.map(|oldest_ms| now_ms().saturating_sub(oldest_ms).max(0));
+        let lag_ms = age_ms.or(self.is_at_end.then_some(0));
+        metrics.chart_index_mirror_lag_seconds.set_known([], lag_ms.map(seconds));
+        let last_success = self.last_success_ms.map(seconds);
+        metrics.chart_index_mirror_last_success_seconds.set_known([], last_success);
+        metrics.chart_index_mirror_sequence.set_known([], self.sequence);
+        metrics.chart_index_mirror_refusals.set_known([], self.refused);
+    }
+}
+
 impl MirrorMetrics {
-    pub(crate) fn new(meter: &Meter) -> Self {
-        let changes = meter
-            .u64_counter("chart_index.mirror.changes")
-            .with_unit("{change}")
-            .with_description("Changes of the mirrored index by outcome")
-            .build();
-        let outcome = |outcome| changes.bind(&[KeyValue::new(OUTCOME, outcome)]);
+    pub(crate) fn new(metrics: &Metrics) -> Self {
         let progress = Arc::<Mutex<MirrorProgress>>::default();
-        observe_time(
-            meter,
-            "chart_index.mirror.lag",
-            "Age of the oldest change of the mirrored index that is not applied; 0 at the end of its change feed",
-            &progress,
-            |progress| {
-                let age_ms = progress.oldest_ms.map(|oldest_ms| now_ms().saturating_sub(oldest_ms).max(0));
-                age_ms.or(progress.is_at_end.then_some(0))
-            },
-        );
-        observe_time(
-            meter,
-            "chart_index.mirror.last_success",
-            "Unix time at which changes of the mirrored index were last applied, or found to be applied",
-            &progress,
-            |progress| progress.last_success_ms,
-        );
-        observe_number(
-            meter,
-            "chart_index.mirror.sequence",
-            "Last sequence of the mirrored index that is applied",
-            &progress,
-            |progress| progress.sequence,
-        );
-        observe_number(
-            meter,
-            "chart_index.mirror.refusals",
-            "Changes of the mirrored index that are refused, and tried again",
-            &progress,
-            |progress| progress.refused,
-        );
+        metrics.observe(&progress, |progress, metrics| lock(progress).report(metrics));
+        let outcome = |outcome| metrics.chart_index_mirror_changes_total.with([outcome]);
         Self { applied: outcome("applied"), refused: outcome("refused"), progress }
     }
 
@@ -352,7 +235,7 @@ impl MirrorMetrics {
     }
 
     pub(crate) fn record_applied(&self, changes: u64) {
-        self.applied.add(changes);
+        self.applied.inc_by(changes);
     }
 
     /// Records how many changes are refused, and tried again.
@@ -361,57 +244,16 @@ impl MirrorMetrics {
     }
 
     pub(crate) fn record_refusal(&self) {
-        self.refused.add(1);
+        self.refused.inc();
     }
 
     fn progress(&self) -> MutexGuard<'_, MirrorProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 }
 
-fn current<T: Copy>(state: &Weak<Mutex<T>>) -> Option<T> {
-    Some(*state.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Observes a number, which `read` returns while it is known.
-fn observe_number(
-    meter: &Meter,
-    name: &'static str,
-    description: &'static str,
-    progress: &Arc<Mutex<MirrorProgress>>,
-    read: fn(MirrorProgress) -> Option<u64>,
-) {
-    let weak = Arc::downgrade(progress);
-    meter
-        .u64_observable_gauge(name)
-        .with_description(description)
-        .with_callback(move |observer| {
-            if let Some(number) = current(&weak).and_then(read) {
-                observer.observe(number, &[]);
-            }
-        })
-        .build();
-}
-
-/// Observes a time, which `read` returns in milliseconds while it is known.
-fn observe_time<T: Copy + Send + 'static>(
-    meter: &Meter,
-    name: &'static str,
-    description: &'static str,
-    state: &Arc<Mutex<T>>,
-    read: fn(T) -> Option<i64>,
-) {
-    let weak = Arc::downgrade(state);
-    meter
-        .f64_observable_gauge(name)
-        .with_unit("s")
-        .with_description(description)
-        .with_callback(move |observer| {
-            if let Some(time_ms) = current(&weak).and_then(read) {
-                observer.observe(seconds(time_ms), &[]);
-            }
-        })
-        .build();
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time in milliseconds has at most 43 bits")]
@@ -422,47 +264,26 @@ const fn seconds(milliseconds: i64) -> f64 {
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "the expected numbers have exact representations")]
 mod tests {
-    use opentelemetry::metrics::MeterProvider;
-    use opentelemetry_sdk::metrics::SdkMeterProvider;
-    use prometheus::{Registry, TextEncoder};
+    use chart_index_tests::series;
 
     use super::*;
 
-    /// Meters of one test, and what Prometheus would scrape.
-    struct Metrics {
-        provider: SdkMeterProvider,
-        registry: Registry,
+    /// The number of series whose names start with the prefix.
+    fn count(metrics: &Metrics, prefix: &str) -> usize {
+        series(metrics).iter().filter(|series| series.name.starts_with(prefix)).count()
     }
 
-    impl Metrics {
-        fn new() -> Self {
-            let registry = Registry::new();
-            let exporter = opentelemetry_prometheus::exporter().with_registry(registry.clone());
-            let reader = exporter.scope_info_enabled(false).build().unwrap();
-            Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), registry }
-        }
-
-        fn meter(&self) -> Meter {
-            self.provider.meter("test")
-        }
-
-        /// The samples of the metrics whose names start with the prefix, in their order.
-        fn samples(&self, prefix: &str) -> Vec<String> {
-            let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap();
-            text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
-        }
-
-        fn value(&self, sample: &str) -> f64 {
-            let samples = self.samples(&format!("{sample} "));
-            let [sample] = &samples[..] else { panic!("{sample}: {samples:?}") };
-            sample.rsplit_once(' ').unwrap().1.parse().unwrap()
-        }
+    /// The value of the only series with this name and these labels.
+    fn value(metrics: &Metrics, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let found: Vec<_> = series(metrics).into_iter().filter(|series| series.is(name, labels)).collect();
+        let [series] = &found[..] else { panic!("{name}: {found:?}") };
+        series.value
     }
 
     #[test]
     fn chartsets_are_counted_by_outcome() {
-        let metrics = Metrics::new();
-        let ingest = IngestMetrics::new(&metrics.meter());
+        let metrics = Metrics::default();
+        let ingest = IngestMetrics::new(&metrics);
         for outcome in [
             ChartsetOutcome::Added,
             ChartsetOutcome::Added,
@@ -475,86 +296,78 @@ mod tests {
             ingest.record_chartset(outcome);
         }
         ingest.record_refused_chartsets(3);
-        assert_eq!(
-            metrics.samples("chart_index_ingest_chartsets_total"),
-            [("added", 2), ("failed", 1), ("refused", 3), ("unchanged", 1), ("updated", 1)].map(
-                |(outcome, count)| format!(
-                    "chart_index_ingest_chartsets_total{{chart_index_outcome=\"{outcome}\"}} {count}"
-                )
-            )
-        );
+        let outcomes = ["added", "failed", "refused", "unchanged", "updated"];
+        let counts = outcomes.map(|outcome| {
+            value(&metrics, "chart_index_ingest_chartsets_total", &[("chart_index_outcome", outcome)])
+        });
+        assert_eq!(counts, [2.0, 1.0, 3.0, 1.0, 1.0]);
     }
 
     #[test]
     fn refusals_are_counted_by_kind() {
-        let metrics = Metrics::new();
-        let ingest = IngestMetrics::new(&metrics.meter());
+        let metrics = Metrics::default();
+        let ingest = IngestMetrics::new(&metrics);
         for &kind in RefusalKind::VARIANTS {
             ingest.record_refusal(kind);
         }
         ingest.record_refusal(RefusalKind::NoChart);
-        let series = metrics.samples("chart_index_ingest_refusals_total");
-        assert_eq!(series.len(), RefusalKind::VARIANTS.len(), "{series:?}");
-        let count = |kind| {
-            metrics.value(&format!("chart_index_ingest_refusals_total{{chart_index_reason=\"{kind}\"}}"))
-        };
-        assert_eq!((count("no_chart"), count("unreadable")), (2.0, 1.0));
+        assert_eq!(count(&metrics, "chart_index_ingest_refusals"), RefusalKind::VARIANTS.len());
+        let refusals =
+            |kind| value(&metrics, "chart_index_ingest_refusals_total", &[("chart_index_reason", kind)]);
+        assert_eq!((refusals("no_chart"), refusals("unreadable")), (2.0, 1.0));
     }
 
     #[test]
     fn passes_are_recorded_per_node() {
-        let metrics = Metrics::new();
-        let nodes = NodeMetrics::of_nodes(&metrics.meter(), &["a:7700", "b:7700"]);
-        assert_eq!(metrics.samples("chart_index_sync_last_success_seconds"), Vec::<String>::new());
+        let metrics = Metrics::default();
+        let nodes = ["a:7700", "b:7700"].map(|address| NodeMetrics::new(&metrics, address));
+        assert_eq!(count(&metrics, "chart_index_sync_last_success"), 0);
         nodes[0].record_pass(Duration::from_secs(40), 5, 2, 1);
         nodes[1].record_pass_failure(Duration::from_secs(400));
-        let documents = |node, action| {
-            let labels = format!("chart_index_search_node=\"{node}\",chart_index_sync_action=\"{action}\"");
-            metrics.value(&format!("chart_index_sync_documents_total{{{labels}}}"))
+        let node = |address| ("chart_index_search_node", address);
+        let documents = |action| {
+            let labels = [node("a:7700"), ("chart_index_sync_action", action)];
+            value(&metrics, "chart_index_sync_documents_total", &labels)
         };
-        assert_eq!(
-            ["put", "delete", "quarantine"].map(|action| documents("a:7700", action)),
-            [5.0, 2.0, 1.0]
-        );
-        let passes =
-            |bucket| metrics.value(&format!("chart_index_sync_pass_duration_seconds_bucket{bucket}"));
-        for (outcome, node, boundary, count) in [
-            ("success", "a:7700", "30", 0.0),
-            ("success", "a:7700", "60", 1.0),
-            ("error", "b:7700", "300", 0.0),
-            ("error", "b:7700", "+Inf", 1.0),
-        ] {
-            let labels = format!("chart_index_outcome=\"{outcome}\",chart_index_search_node=\"{node}\"");
-            assert_eq!(passes(format!("{{{labels},le=\"{boundary}\"}}")), count, "{labels} {boundary}");
+        assert_eq!(["put", "delete", "quarantine"].map(documents), [5.0, 2.0, 1.0]);
+        for (address, outcome, passes) in
+            [("a:7700", "success", 1.0), ("a:7700", "error", 0.0), ("b:7700", "error", 1.0)]
+        {
+            let labels = [node(address), ("chart_index_outcome", outcome)];
+            assert_eq!(
+                value(&metrics, "chart_index_sync_pass_duration_seconds", &labels),
+                passes,
+                "{labels:?}"
+            );
         }
-        let last = metrics.samples("chart_index_sync_last_success_seconds");
-        assert!(last.len() == 1 && last[0].contains("{chart_index_search_node=\"a:7700\"} "), "{last:?}");
+        assert_eq!(count(&metrics, "chart_index_sync_last_success"), 1);
+        value(&metrics, "chart_index_sync_last_success_seconds", &[node("a:7700")]);
     }
 
     #[test]
     fn times_of_ingests_have_no_value_before_the_first() {
-        let metrics = Metrics::new();
-        let times = IngestTimes::new(&metrics.meter());
-        assert_eq!(metrics.samples("chart_index_ingest"), Vec::<String>::new());
+        let metrics = Metrics::default();
+        let times = IngestTimes::new(&metrics);
+        assert_eq!(count(&metrics, "chart_index_ingest"), 0);
         times.set(Some(LastIngest { began_at_ms: 1_500, completed_at_ms: None }));
-        let value = |name| metrics.value(&format!("chart_index_ingest_last_{name}_seconds"));
-        assert_eq!((value("start"), value("success")), (1.5, 0.0));
+        let time = |name| value(&metrics, &format!("chart_index_ingest_last_{name}_seconds"), &[]);
+        assert_eq!((time("start"), time("success")), (1.5, 0.0));
         times.set(Some(LastIngest { began_at_ms: 1_500, completed_at_ms: Some(2_000) }));
-        assert_eq!((value("start"), value("success")), (1.5, 2.0));
+        assert_eq!((time("start"), time("success")), (1.5, 2.0));
     }
 
     #[test]
     fn backlog_has_no_value_while_it_is_unknown() {
-        let metrics = Metrics::new();
-        let gauges = BacklogGauges::of_nodes(&metrics.meter());
-        assert_eq!(metrics.samples("chart_index_sync"), Vec::<String>::new());
+        let metrics = Metrics::default();
+        let gauges = BacklogGauges::of_nodes(&metrics);
+        assert_eq!(count(&metrics, "chart_index_sync"), 0);
         gauges.set(Some(Backlog { changes: 7, oldest_age: Some(Duration::from_secs(90)) }));
-        assert_eq!(metrics.value("chart_index_sync_pending_changes"), 7.0);
-        let age = metrics.value("chart_index_sync_lag_seconds");
+        assert_eq!(value(&metrics, "chart_index_sync_pending_changes", &[]), 7.0);
+        let age = value(&metrics, "chart_index_sync_lag_seconds", &[]);
         assert!((90.0..100.0).contains(&age), "{age}");
         gauges.set(Some(Backlog { changes: 0, oldest_age: None }));
-        assert_eq!(metrics.value("chart_index_sync_lag_seconds"), 0.0);
+        assert_eq!(value(&metrics, "chart_index_sync_lag_seconds", &[]), 0.0);
         gauges.set(None);
-        assert_eq!(metrics.samples("chart_index_sync"), Vec::<String>::new());
+        assert_eq!(count(&metrics, "chart_index_sync"), 0);
     }
 }

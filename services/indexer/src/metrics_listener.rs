@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use chart_index_telemetry::{Scrape, serve_private};
+use chart_index_telemetry::serve_private;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -38,14 +38,13 @@ impl Readiness {
 /// The address cannot be used, and the command runs permanently.
 pub(crate) async fn start(
     command: &Command,
-    scrape: Scrape,
     readiness: &Readiness,
 ) -> Result<Option<AbortOnDropHandle<io::Result<()>>>> {
     let Some(address) = command.metrics_listen() else { return Ok(None) };
     match listen(address).await {
         Ok(listener) => {
             let readyz = get(readyz).with_state(readiness.clone());
-            let served = serve_private(listener, scrape, readyz, future::pending());
+            let served = serve_private(listener, readyz, future::pending());
             Ok(Some(AbortOnDropHandle::new(tokio::spawn(served))))
         }
         Err(error) if command.is_permanent() => Err(error),

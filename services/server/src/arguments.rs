@@ -399,7 +399,6 @@ mod tests {
             ("--log-filter", "info,=", "RUST_LOG"),
             ("--otlp-endpoint", "collector:4318", "OTEL_EXPORTER_OTLP_ENDPOINT"),
             ("--otlp-headers", "hunter2", "OTEL_EXPORTER_OTLP_HEADERS"),
-            ("--metric-export-interval-ms", "0", "OTEL_METRIC_EXPORT_INTERVAL"),
             ("--trace-sample-ratio", "2", "OTEL_TRACES_SAMPLER_ARG"),
         ] {
             let error = serve(&[&format!("{flag}={value}")]).expect_err(flag);

@@ -13,7 +13,7 @@ use chart_index_domain::search::Engine;
 use chart_index_http::{
     ApiError, HttpRateLimiter, PublicApi, ResponseCache, Routes, Server, ServerConfig, Worker, WorkerThreads,
 };
-use chart_index_instrumentation::meter;
+use chart_index_instrumentation::metrics;
 use chart_index_lookup::LookupState;
 use chart_index_objects::{ObjectStoreConfig, Objects};
 use chart_index_pages::PagesState;
@@ -58,7 +58,6 @@ pub(crate) async fn run(
     let private_shutdown = CancellationToken::new();
     let private = serve_private(
         private,
-        telemetry.scrape(),
         health::readyz(app.readiness.clone()),
         private_shutdown.clone().cancelled_owned(),
     );
@@ -74,7 +73,7 @@ pub(crate) async fn run(
         workers: app.workers.clone(),
         config: public_config,
         trusted_proxies: arguments.rate_limits.trusted_proxies.clone(),
-        meter: meter(),
+        metrics: metrics(),
     };
     server.serve(draining).await;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::routing::{MethodRouter, get};
 use chart_index_http::ApiError;
-use chart_index_instrumentation::meter;
+use chart_index_instrumentation::metrics;
 use chart_index_store::Store;
 use tokio::time::timeout;
 
@@ -41,18 +41,10 @@ impl Readiness {
     pub(crate) fn new(store: Store, services: &[Service]) -> Self {
         let services = services.iter().map(|service| service.name() + "\n").collect();
         let state = Arc::new(ReadinessState { services, ..ReadinessState::default() });
-        observe(
-            "chart_index.ready",
-            "Whether the process should receive requests",
-            &state,
-            ReadinessState::is_ready,
-        );
-        observe(
-            "chart_index.draining",
-            "Whether the process shuts down",
-            &state,
-            ReadinessState::is_draining,
-        );
+        metrics().observe(&state, |state, metrics| {
+            metrics.chart_index_ready.set([], state.is_ready());
+            metrics.chart_index_draining.set([], state.is_draining());
+        });
         Self { store, state }
     }
 
@@ -90,26 +82,6 @@ impl ReadinessState {
     fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Relaxed)
     }
-}
-
-/// Creates a gauge that is 1 or 0.
-fn observe(
-    name: &'static str,
-    description: &'static str,
-    state: &Arc<ReadinessState>,
-    is_true: fn(&ReadinessState) -> bool,
-) {
-    // The SDK keeps the callback forever.
-    let state = Arc::downgrade(state);
-    meter()
-        .u64_observable_gauge(name)
-        .with_description(description)
-        .with_callback(move |observer| {
-            if let Some(state) = state.upgrade() {
-                observer.observe(u64::from(is_true(&state)), &[]);
-            }
-        })
-        .build();
 }
 
 /// `/readyz` is 200 while the process should receive requests. The body is a line with the name of each

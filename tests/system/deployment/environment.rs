@@ -34,7 +34,6 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("OBJECT_STORE_URL", "", "a choice of the operator: docs/operations/objects.md"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "", "without a collector nothing is pushed"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "", "a collector in the same network needs no key"),
-    ("OTEL_METRIC_EXPORT_INTERVAL", "", "the default of OpenTelemetry"),
     ("OTEL_TRACES_SAMPLER_ARG", "", "a choice of the operator"),
     ("PUBLIC_URL", "", "a choice of the operator"),
     ("POSTGRES_MAX_SEARCHES", "", "depends on the processors of PostgreSQL, which an overlay knows"),

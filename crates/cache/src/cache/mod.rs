@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chart_index_domain::ReadError;
+use chart_index_instrumentation::metrics;
 use futures_util::TryFutureExt;
 
 pub use self::stats::CacheStats;
@@ -56,7 +57,7 @@ impl Cache {
             fill_timeout: config.fill_timeout,
             metrics: CacheMetrics::new(),
         });
-        stats::observe(&this);
+        metrics().observe(&this, stats::report);
         this
     }
 

@@ -1,12 +1,9 @@
-//! The state of a cache, and the instruments that report it (docs/operations/metrics.md).
+//! The state of a cache, and the metrics that report it (docs/operations/metrics.md).
 
-use std::sync::{Arc, Weak};
-
-use chart_index_instrumentation::meter;
-use opentelemetry::KeyValue;
+use chart_index_instrumentation::Metrics;
 use strum::VariantArray;
 
-use crate::metrics::{GROUP, OUTCOME, Read};
+use crate::metrics::Read;
 use crate::{Cache, Kind};
 
 /// Counters since the start, and the current state.
@@ -66,91 +63,22 @@ impl Cache {
     }
 }
 
-/// Reports the state of a cache for as long as it exists.
-pub(crate) fn observe(cache: &Arc<Cache>) {
-    let cache = Arc::downgrade(cache);
-    observe_reads(cache.clone());
-    observe_fills_in_flight(cache.clone());
-    let meter = meter();
-    for &(name, unit, description, value) in GAUGES {
-        let cache = cache.clone();
-        let gauge = meter.u64_observable_gauge(name).with_unit(unit).with_description(description);
-        gauge
-            .with_callback(move |observer| {
-                observe_value(&cache, value, |value| observer.observe(value, &[]));
-            })
-            .build();
+/// Reports the state of a cache at a scrape.
+pub(crate) fn report(cache: &Cache, metrics: &Metrics) {
+    let stats = cache.stats();
+    for (group, name) in Kind::GROUPS.into_iter().enumerate() {
+        for &read in Read::VARIANTS {
+            let labels = [name, read.tier(), read.outcome()];
+            metrics.chart_index_cache_requests_total.set(labels, cache.metrics.reads_of(group, read));
+        }
     }
-    let (name, unit, description, value) = EVICTIONS;
-    let counter = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
-    counter
-        .with_callback(move |observer| {
-            observe_value(&cache, value, |value| observer.observe(value, &[]));
-        })
-        .build();
-}
-
-/// Name, unit, description and value of an instrument without labels.
-type Instrument = (&'static str, &'static str, &'static str, fn(&CacheStats) -> u64);
-
-const GAUGES: &[Instrument] = &[
-    ("chart_index.cache.size", "By", "Memory of the entries", |stats| stats.bytes),
-    ("chart_index.cache.size.limit", "By", "Maximum memory of the entries", |stats| stats.max_bytes),
-    ("chart_index.cache.entries", "{entry}", "Entries in memory", |stats| {
-        (stats.found_entries + stats.not_found_entries) as u64
-    }),
-    ("chart_index.cache.confirmed", "", "Whether entries can be shown to be current", |stats| {
-        stats.is_confirmed.into()
-    }),
-    ("chart_index.cache.recent_changes", "{entity}", "Entities whose last change is known", |stats| {
-        stats.recent_changes as u64
-    }),
-];
-
-const EVICTIONS: Instrument =
-    ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions);
-
-fn observe_value(cache: &Weak<Cache>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
-    if let Some(cache) = cache.upgrade() {
-        observe(value(&cache.stats()));
+    for (pool, in_flight) in ["store", "search", "postgres_search"].into_iter().zip(stats.fills_in_flight) {
+        metrics.chart_index_cache_fills_in_flight.set([pool], in_flight);
     }
-}
-
-fn observe_reads(cache: Weak<Cache>) {
-    let label = |group: &'static str, read: Read| {
-        [
-            KeyValue::new(GROUP, group),
-            KeyValue::new("chart_index.cache.tier", read.tier()),
-            KeyValue::new(OUTCOME, read.outcome()),
-        ]
-    };
-    let groups = Kind::GROUPS.into_iter().enumerate();
-    let of_group = |(index, group)| Read::VARIANTS.iter().map(move |&read| (index, read, label(group, read)));
-    let series: Vec<_> = groups.flat_map(of_group).collect();
-    meter()
-        .u64_observable_counter("chart_index.cache.requests")
-        .with_unit("{request}")
-        .with_description("Reads of a tier")
-        .with_callback(move |observer| {
-            let Some(cache) = cache.upgrade() else { return };
-            for (group, read, labels) in &series {
-                observer.observe(cache.metrics.reads_of(*group, *read), labels);
-            }
-        })
-        .build();
-}
-
-fn observe_fills_in_flight(cache: Weak<Cache>) {
-    let pools = ["store", "search", "postgres_search"].map(|name| [KeyValue::new("chart_index.pool", name)]);
-    meter()
-        .u64_observable_gauge("chart_index.cache.fills.in_flight")
-        .with_unit("{fill}")
-        .with_description("Fills in flight")
-        .with_callback(move |observer| {
-            let Some(cache) = cache.upgrade() else { return };
-            for (in_flight, pool) in cache.stats().fills_in_flight.into_iter().zip(&pools) {
-                observer.observe(in_flight as u64, pool);
-            }
-        })
-        .build();
+    metrics.chart_index_cache_size_bytes.set([], stats.bytes);
+    metrics.chart_index_cache_size_limit_bytes.set([], stats.max_bytes);
+    metrics.chart_index_cache_entries.set([], stats.found_entries + stats.not_found_entries);
+    metrics.chart_index_cache_evictions_total.set([], stats.evictions);
+    metrics.chart_index_cache_confirmed.set([], stats.is_confirmed);
+    metrics.chart_index_cache_recent_changes.set([], stats.recent_changes);
 }

@@ -35,11 +35,11 @@ type ReadResult = Result<CachedResponse, FillError>;
 fn reads(telemetry: &RecordedTelemetry) -> Vec<(String, f64)> {
     let series = telemetry.series().into_iter();
     let mut reads: Vec<_> = series
-        .filter(|series| series.name == "chart_index.cache.requests" && series.value > 0.0)
+        .filter(|series| series.name == "chart_index_cache_requests_total" && series.value > 0.0)
         .map(|series| {
-            assert_eq!(series.labels["chart_index.cache.group"], "lookup");
+            assert_eq!(series.labels["chart_index_cache_group"], "lookup");
             let (tier, outcome) =
-                (&series.labels["chart_index.cache.tier"], &series.labels["chart_index.outcome"]);
+                (&series.labels["chart_index_cache_tier"], &series.labels["chart_index_outcome"]);
             (format!("{tier} {outcome}"), series.value)
         })
         .collect();

@@ -14,8 +14,8 @@ use crate::support::{Replica, Store, eventually, key, version};
 use crate::{ReadResult, assert_reads, hanging, memory_only, reads};
 
 fn fills(telemetry: &RecordedTelemetry, outcome: &str) -> i64 {
-    let labels = [("chart_index.cache.group", "lookup"), ("chart_index.outcome", outcome)];
-    telemetry.value("chart_index.cache.fill.duration", &labels).unwrap()
+    let labels = [("chart_index_cache_group", "lookup"), ("chart_index_outcome", outcome)];
+    telemetry.value("chart_index_cache_fill_duration_seconds", &labels).unwrap()
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn dropped_request_is_counted() {
     let telemetry = RecordedTelemetry::start();
     let cache = memory_only(CacheConfig::default());
     let fills_in_flight =
-        || telemetry.value("chart_index.cache.fills.in_flight", &[("chart_index.pool", "store")]);
+        || telemetry.value("chart_index_cache_fills_in_flight", &[("chart_index_pool", "store")]);
     {
         let mut first = pin!(cache.get(key(1), hanging));
         let mut second = pin!(cache.get(key(1), hanging));

@@ -16,8 +16,8 @@ use crate::{hanging, memory_only};
 async fn memory_is_reported() {
     let telemetry = RecordedTelemetry::start();
     let cache = memory_only(CacheConfig { bytes: 4 << 20, ..CacheConfig::default() });
-    let value = |name: &str| telemetry.value(&format!("chart_index.cache.{name}"), &[]).unwrap();
-    let state = || ["size.limit", "size", "entries", "evictions"].map(value);
+    let value = |name: &str| telemetry.value(&format!("chart_index_cache_{name}"), &[]).unwrap();
+    let state = || ["size_limit_bytes", "size_bytes", "entries", "evictions_total"].map(value);
     assert_eq!(state(), [4 << 20, 0, 0, 0]);
     let count = 1_000_u32;
     for number in 0..count {
@@ -29,7 +29,7 @@ async fn memory_is_reported() {
     assert!(entries > 400 && evictions > 0, "{entries} entries, {evictions} evictions");
     assert_eq!(entries + evictions, i64::from(count));
     drop(cache);
-    assert_eq!(telemetry.value("chart_index.cache.size", &[]), None, "the cache no longer exists");
+    assert_eq!(telemetry.value("chart_index_cache_size_bytes", &[]), None, "the cache no longer exists");
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn fills_in_flight_are_reported_by_pool() {
     let cache = memory_only(CacheConfig::default());
     let in_flight = || {
         ["store", "search", "postgres_search"].map(|pool| {
-            telemetry.value("chart_index.cache.fills.in_flight", &[("chart_index.pool", pool)]).unwrap()
+            telemetry.value("chart_index_cache_fills_in_flight", &[("chart_index_pool", pool)]).unwrap()
         })
     };
     assert_eq!(in_flight(), [0, 0, 0]);
@@ -57,7 +57,7 @@ async fn knowledge_of_the_catalogue_is_reported() {
     let telemetry = RecordedTelemetry::start();
     let server = RedisServer::start(&[]);
     let replica = Replica::starting(&server.config(), CacheConfig::default());
-    let value = |name: &str| telemetry.value(&format!("chart_index.cache.{name}"), &[]).unwrap();
+    let value = |name: &str| telemetry.value(&format!("chart_index_cache_{name}"), &[]).unwrap();
     let known = || ["confirmed", "recent_changes"].map(value);
     assert_eq!(known(), [0, 0]);
     replica.poll(2, &[1, 2]);

@@ -1,6 +1,5 @@
 //! The server, over real sockets.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -9,16 +8,16 @@ use std::task::{Context, Poll};
 
 use axum::response::Response;
 use axum::routing::get;
-use chart_index_instrumentation::{Sampler, meter};
+use chart_index_instrumentation::{Sampler, metrics};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
 use chart_index_redis::RedisConnection;
+use chart_index_tests::series;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::recorded_metrics::RecordedMetrics;
 use crate::{HttpRateLimiter, PublicApi, RequestLimitConfig, Routes};
 
 const CONFIG: ServerConfig = ServerConfig {
@@ -50,10 +49,10 @@ impl TestServer {
     }
 
     async fn start_behind(trusted_proxies: &str, config: ServerConfig) -> Self {
-        Self::start_metered(trusted_proxies, config, meter()).await
+        Self::start_metered(trusted_proxies, config, metrics()).await
     }
 
-    async fn start_metered(trusted_proxies: &str, config: ServerConfig, meter: Meter) -> Self {
+    async fn start_metered(trusted_proxies: &str, config: ServerConfig, metrics: &'static Metrics) -> Self {
         let trusted_proxies: TrustedProxies = trusted_proxies.parse().unwrap();
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let wait = {
@@ -77,7 +76,7 @@ impl TestServer {
             let stopping = async { stopping.await.unwrap_or(()) };
             let service = PublicApi::new(routes, limiter, &LAYERS, Sampler::OFF).into_router();
             let workers = vec![Worker::on_current_runtime(service)];
-            Server { listener, workers, config, trusted_proxies, meter }.serve(stopping).await;
+            Server { listener, workers, config, trusted_proxies, metrics }.serve(stopping).await;
         });
         Self { address, entered, release, stop, stopped }
     }
@@ -441,10 +440,12 @@ async fn read_buffer_is_bounded() {
 
 #[tokio::test]
 async fn connections_are_counted_with_the_reason_of_their_end() {
-    let metrics = RecordedMetrics::new();
-    let value = |name| metrics.read(name)[&BTreeMap::new()];
+    let metrics: &'static Metrics = Box::leak(Box::default());
+    let value = |name: &str, labels: &[(&str, &str)]| {
+        series(metrics).into_iter().find(|series| series.is(name, labels)).map(|series| series.value)
+    };
     let until_one_is_open = async || {
-        while value("chart_index.http.connections") != 1 {
+        while value("chart_index_http_connections", &[]) != Some(1.0) {
             tokio::task::yield_now().await;
         }
     };
@@ -453,7 +454,7 @@ async fn connections_are_counted_with_the_reason_of_their_end() {
         header_read_timeout: Duration::from_millis(300),
         ..CONFIG
     };
-    let server = TestServer::start_metered("", config, metrics.meter()).await;
+    let server = TestServer::start_metered("", config, metrics).await;
     let mut busy = server.connect_from("127.0.0.2").await;
     send(&mut busy, WAIT).await;
     server.entered.notified().await;
@@ -468,16 +469,16 @@ async fn connections_are_counted_with_the_reason_of_their_end() {
     read_to_close(&mut idle).await;
     read_to_close(&mut other).await;
     until_one_is_open().await;
-    assert_eq!(value("chart_index.http.connections.limit"), 16);
+    assert_eq!(value("chart_index_http_connections_limit", &[]), Some(16.0));
 
     server.stop.send(()).unwrap();
     server.release.notify_one();
     read_to_close(&mut busy).await;
     server.stopped.await.unwrap();
-    let closed = metrics.read("chart_index.http.connections.closed");
-    let reasons = [("completed", 1), ("client_error", 1), ("timeout", 2), ("peer_limit", 1), ("shutdown", 1)];
+    let reasons =
+        [("completed", 1.0), ("client_error", 1.0), ("timeout", 2.0), ("peer_limit", 1.0), ("shutdown", 1.0)];
     for (reason, count) in reasons {
-        let labels = BTreeMap::from([("chart_index.reason".to_owned(), reason.to_owned())]);
-        assert_eq!(closed[&labels], count, "{reason}");
+        let closed = value("chart_index_http_connections_closed_total", &[("chart_index_reason", reason)]);
+        assert_eq!(closed, Some(count), "{reason}");
     }
 }

@@ -2,11 +2,8 @@
 //! statements.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use chart_index_instrumentation::{DATABASE_BUCKETS, DatabaseClient, ErrorType, meter};
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{BoundCounter, BoundHistogram};
+use chart_index_instrumentation::{Counter, DatabaseClient, ErrorType, Histogram, metrics};
 use tokio::time::Instant;
 
 use crate::connection::connection_pool::ConnectionPool;
@@ -34,48 +31,25 @@ impl PoolName {
             Self::StandbyMonitoring => "standby_monitoring",
         }
     }
-
-    fn label(self) -> KeyValue {
-        KeyValue::new("db.client.connection.pool.name", self.as_str())
-    }
 }
 
-/// The instruments of a store.
+/// What a store records.
 #[derive(Debug)]
 pub(crate) struct StoreMetrics {
     client: DatabaseClient,
-    wait_time: BoundHistogram<f64>,
-    timeouts: BoundCounter<u64>,
-    plan_errors: BoundCounter<u64>,
+    wait_time: Histogram,
+    timeouts: Counter,
+    plan_errors: Counter,
 }
 
 impl StoreMetrics {
     pub(crate) fn new(pool: PoolName) -> Self {
-        let wait_time = meter()
-            .f64_histogram("db.client.connection.wait_time")
-            .with_unit("s")
-            .with_description("Time to get a connection from the pool")
-            .with_boundaries(DATABASE_BUCKETS.to_vec())
-            .build();
-        let timeouts = meter()
-            .u64_counter("db.client.connection.timeouts")
-            .with_unit("{timeout}")
-            .with_description("Operations that got no connection in time")
-            .build();
-        let plan_errors = meter()
-            .u64_counter("chart_index.postgresql.plan_errors")
-            .with_unit("{error}")
-            .with_description("Prepared statements that PostgreSQL does not know or can no longer run")
-            .build();
-        // The SDK exports a counter without labels only after an addition: otherwise rates would miss the first
-        // error.
-        plan_errors.add(0, &[]);
-        let label = [pool.label()];
+        let (metrics, pool) = (metrics(), pool.as_str());
         Self {
             client: DatabaseClient::new("postgresql"),
-            wait_time: wait_time.bind(&label),
-            timeouts: timeouts.bind(&label),
-            plan_errors: plan_errors.bind(&[]),
+            wait_time: metrics.db_client_connection_wait_time_seconds.with([pool]),
+            timeouts: metrics.db_client_connection_timeouts_total.with([pool]),
+            plan_errors: metrics.chart_index_postgresql_plan_errors_total.with([]),
         }
     }
 
@@ -94,81 +68,26 @@ impl StoreMetrics {
     /// Records the wait for a connection since `began`.
     pub(crate) fn record_wait<T>(&self, began: Instant, connection: &Result<T, sqlx::Error>) {
         match connection {
-            Ok(_) => self.wait_time.record(began.elapsed().as_secs_f64()),
+            Ok(_) => self.wait_time.observe(began.elapsed().as_secs_f64()),
             Err(error) if matches!(error, sqlx::Error::PoolTimedOut) || is_not_connected(error) => {
-                self.timeouts.add(1);
+                self.timeouts.inc();
             }
             Err(_) => {}
         }
     }
 
     pub(crate) fn count_plan_error(&self) {
-        self.plan_errors.add(1);
+        self.plan_errors.inc();
     }
 }
 
 /// Reports the connections of the pool for as long as it exists.
 pub(crate) fn observe_pool(name: PoolName, pool: &Arc<ConnectionPool>, max_connections: u32) {
-    let (label, weak) = (name.label(), Arc::downgrade(pool));
-    let state = |state| [label.clone(), KeyValue::new("db.client.connection.state", state)];
-    let (idle, used) = (state("idle"), state("used"));
-    meter()
-        .u64_observable_gauge("db.client.connection.open")
-        .with_unit("{connection}")
-        .with_description("Open connections of the pool")
-        .with_callback(move |observer| {
-            let Some(pool) = weak.upgrade() else { return };
-            let (open, idle_connections) = pool.open_and_idle();
-            observer.observe(idle_connections as u64, &idle);
-            observer.observe((open - idle_connections) as u64, &used);
-        })
-        .build();
-    let weak = Arc::downgrade(pool);
-    meter()
-        .u64_observable_gauge("db.client.connection.max")
-        .with_unit("{connection}")
-        .with_description("Maximum number of open connections of the pool")
-        .with_callback(move |observer| {
-            if weak.strong_count() > 0 {
-                observer.observe(max_connections.into(), std::slice::from_ref(&label));
-            }
-        })
-        .build();
-}
-
-/// Reports whether PostgreSQL is available; nothing when `is_available` returns `None`.
-pub(crate) fn observe_availability(is_available: impl Fn() -> Option<bool> + Send + Sync + 'static) {
-    meter()
-        .u64_observable_gauge("chart_index.postgresql.available")
-        .with_description("Whether the catalogue was polled within the last 5 seconds")
-        .with_callback(move |observer| {
-            if let Some(is_available) = is_available() {
-                observer.observe(is_available.into(), &[]);
-            }
-        })
-        .build();
-}
-
-/// Reports whether reads use the standby, and its lag, for as long as there are values.
-pub(crate) fn observe_standby(state: impl Fn() -> Option<(bool, Duration)> + Clone + Send + Sync + 'static) {
-    let lag = state.clone();
-    meter()
-        .u64_observable_gauge("chart_index.postgresql.standby.in_use")
-        .with_description("Whether reads use the standby")
-        .with_callback(move |observer| {
-            if let Some((is_current, _)) = state() {
-                observer.observe(is_current.into(), &[]);
-            }
-        })
-        .build();
-    meter()
-        .f64_observable_gauge("chart_index.postgresql.standby.lag")
-        .with_unit("s")
-        .with_description("Time since the primary had only what the standby has")
-        .with_callback(move |observer| {
-            if let Some((_, lag)) = lag() {
-                observer.observe(lag.as_secs_f64(), &[]);
-            }
-        })
-        .build();
+    let name = name.as_str();
+    metrics().observe(pool, move |pool, metrics| {
+        let (open, idle) = pool.open_and_idle();
+        metrics.db_client_connection_open.set([name, "idle"], idle);
+        metrics.db_client_connection_open.set([name, "used"], open - idle);
+        metrics.db_client_connection_max.set([name], max_connections);
+    });
 }

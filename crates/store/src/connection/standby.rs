@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use chart_index_instrumentation::metrics;
+
 use crate::StoreConfig;
-use crate::connection::metrics::{PoolName, observe_standby};
+use crate::connection::metrics::PoolName;
 use crate::connection::pooled_connection::PooledConnection;
 use crate::connection::server::{ReadLength, Server};
 use crate::connection::server_identity::{ExpectedServer, ServerPosition};
@@ -48,8 +50,10 @@ impl Standby {
             replaces_until: AtomicU64::new(0),
             caught_up_at: AtomicU64::new(0),
         });
-        let observed = Arc::downgrade(&state);
-        observe_standby(move || observed.upgrade().map(|state| (state.is_current(), state.lag())));
+        metrics().observe(&state, |state, metrics| {
+            metrics.chart_index_postgresql_standby_in_use.set([], state.is_current());
+            metrics.chart_index_postgresql_standby_lag_seconds.set([], state.lag());
+        });
         Self {
             requests: Server::new(requests, PoolName::Standby, Some(Arc::clone(&expected))),
             monitoring: Server::new(monitoring, PoolName::StandbyMonitoring, None),

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chart_index_domain::CataloguePoll;
+use chart_index_instrumentation::metrics;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::connection::metrics::observe_availability;
 use crate::connection::server::ReadLength;
 use crate::feed::catalogue_poll::ServerPoll;
 use crate::feed::standby_polls::{PrimaryPolls, Unusable, check_standby};
@@ -56,8 +56,9 @@ impl CatalogueWatch {
     ) -> Self {
         let interval = if standby.is_some() { interval / 2 } else { interval };
         let last = Arc::<LastPoll>::default();
-        let watched = Arc::downgrade(&last);
-        observe_availability(move || watched.upgrade()?.is_recent());
+        metrics().observe(&last, |last, metrics| {
+            metrics.chart_index_postgresql_available.set_known([], last.is_recent());
+        });
         let mut poller = Poller {
             store: store.clone(),
             standby: standby.map(|standby| StandbyPoller {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use chart_index_http::LongPolling;
-use chart_index_instrumentation::meter;
+use chart_index_instrumentation::metrics;
 use clap::Args;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
@@ -50,7 +50,10 @@ impl LongPolls {
     pub fn new(sequence: watch::Receiver<u64>, max: NonZeroUsize, shutdown: CancellationToken) -> Self {
         let max = max.get().min(Semaphore::MAX_PERMITS);
         let permits = Arc::new(Semaphore::new(max));
-        observe_waiting(&permits, max);
+        metrics().observe(&permits, move |permits, metrics| {
+            let waiting = max.saturating_sub(permits.available_permits());
+            metrics.chart_index_long_polls_active.set([], waiting);
+        });
         Self { sequence, permits, last_end: Arc::new(Mutex::new(Instant::now())), shutdown }
     }
 }
@@ -84,20 +87,4 @@ fn next_end(last_end: &Mutex<Instant>) -> Instant {
     let mut last_end = last_end.lock().unwrap_or_else(PoisonError::into_inner);
     *last_end = (*last_end + INTERVAL).max(Instant::now());
     *last_end
-}
-
-/// Creates the gauge of the waiting requests.
-fn observe_waiting(permits: &Arc<Semaphore>, max: usize) {
-    // The SDK keeps the callback forever.
-    let permits = Arc::downgrade(permits);
-    meter()
-        .u64_observable_gauge("chart_index.long_polls.active")
-        .with_unit("{request}")
-        .with_description("Requests that wait for a change")
-        .with_callback(move |observer| {
-            let Some(permits) = permits.upgrade() else { return };
-            let waiting = max.saturating_sub(permits.available_permits());
-            observer.observe(u64::try_from(waiting).unwrap_or(u64::MAX), &[]);
-        })
-        .build();
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ChartsetId;
-use chart_index_instrumentation::{Sampler, meter};
+use chart_index_instrumentation::{Sampler, metrics};
 use chart_index_store::{InputFingerprint, Store, StoreError};
 use chart_index_telemetry::print;
 use chart_index_telemetry::shutdown_signal;
@@ -157,7 +157,7 @@ impl Ingest {
             store,
             reader: Arc::new(reader),
             writer,
-            metrics: IngestMetrics::new(&meter()),
+            metrics: IngestMetrics::new(metrics()),
             stop,
             claims: HashMap::new(),
             fingerprints: HashMap::new(),

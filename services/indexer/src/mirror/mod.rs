@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use chart_index_domain::Lineage;
-use chart_index_instrumentation::meter;
+use chart_index_instrumentation::metrics;
 use chart_index_store::{MirrorState, ProcessRole, Store};
 use chart_index_telemetry::print;
 use reqwest::Url;
@@ -92,7 +92,7 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
         store,
         options,
         upstream: Upstream::new(&options.upstream, options.objects.clone())?,
-        metrics: MirrorMetrics::new(&meter()),
+        metrics: MirrorMetrics::new(metrics()),
         pauses: Pauses::new(NODE_RESTART),
         applied: Cell::new(0),
         refused: Cell::new(0),

@@ -13,12 +13,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chart_index_domain::Position;
-use chart_index_instrumentation::meter;
+use chart_index_instrumentation::metrics;
 use chart_index_store::Store;
 use chart_index_telemetry::print;
 use futures_util::future::join_all;
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::Counter;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::Level;
@@ -70,7 +68,6 @@ struct Follower {
     /// The first of the steps that have failed since one succeeded.
     failing_since: Option<Instant>,
     backlog: Arc<BacklogGauges>,
-    purges: Counter<u64>,
 }
 
 impl Follower {
@@ -82,12 +79,7 @@ impl Follower {
             stored,
             next_read: Instant::now(),
             failing_since: None,
-            backlog: BacklogGauges::of_purges(&meter()),
-            purges: meter()
-                .u64_counter("chart_index.purge.tags")
-                .with_unit("{tag}")
-                .with_description("Tags that were purged from the CDN, the repetitions included, by outcome")
-                .build(),
+            backlog: BacklogGauges::of_purges(metrics()),
         }
     }
 
@@ -122,7 +114,7 @@ impl Follower {
         let mut purged = Ok(());
         for ((key, tags), outcome) in requests.into_iter().zip(outcomes) {
             let label = if outcome.is_ok() { "success" } else { "error" };
-            self.purges.add(tags.len() as u64, &[KeyValue::new("chart_index.outcome", label)]);
+            metrics().chart_index_purge_tags_total.with([label]).inc_by(tags.len() as u64);
             match outcome {
                 Ok(()) => self.queue.purged(key, now),
                 Err(error) => purged = Err(error),

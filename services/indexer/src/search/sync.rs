@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use chart_index_domain::Position;
-use chart_index_instrumentation::{Sampler, meter};
+use chart_index_instrumentation::{Sampler, metrics};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{ChangesError, ProcessRole, Store};
 use chart_index_telemetry::print;
@@ -78,13 +78,12 @@ pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, sampler: Samp
 
 impl Follower {
     pub(crate) fn of_nodes(store: &Store, writers: Vec<IndexWriter>, sampler: Sampler) -> Vec<Self> {
-        let addresses: Vec<&str> = writers.iter().map(|writer| writer.node_url().address()).collect();
-        let metrics = NodeMetrics::of_nodes(&meter(), &addresses);
-        let new = |(writer, metrics)| {
+        let new = |writer: IndexWriter| {
             let (store, position) = (store.clone(), NodePosition::default());
+            let metrics = NodeMetrics::new(metrics(), writer.node_url().address());
             Self { store, writer, position, metrics, sampler, cleaned_up_at: None, unfinished: None }
         };
-        writers.into_iter().zip(metrics).map(new).collect()
+        writers.into_iter().map(new).collect()
     }
 
     /// The position of the index, which the follower updates.

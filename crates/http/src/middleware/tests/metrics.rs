@@ -2,28 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chart_index_instrumentation::Metrics;
+use chart_index_tests::series;
+
 use super::*;
-use crate::recorded_metrics::{Labels, RecordedMetrics};
+
+type Labels = BTreeMap<String, String>;
 
 /// An app with its metrics.
 struct Metered {
     app: Router,
-    metrics: RecordedMetrics,
+    metrics: &'static Metrics,
 }
 
 impl Metered {
     fn new(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Self {
-        let metrics = RecordedMetrics::new();
+        let metrics: &'static Metrics = Box::leak(Box::default());
         let (routes, limiter) = (routes(entered, release), rate_limiter(8, "10.0.0.0/8"));
         let config = config(max_requests_in_flight);
-        let app = PublicApi::metered(routes, limiter, &config, Sampler::OFF, &metrics.meter()).into_router();
+        let app = PublicApi::metered(routes, limiter, &config, Sampler::OFF, metrics).into_router();
         let app = from_peer(app, "10.0.0.1");
         Self { app, metrics }
     }
 
-    /// The value of each label set of an instrument: the count of a histogram, else the value.
+    /// The value of each label set of a metric: the count of a histogram, else the value.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
     fn read(&self, name: &str) -> BTreeMap<Labels, u64> {
-        self.metrics.read(name)
+        let series = series(self.metrics).into_iter().filter(|series| series.name == name);
+        series.map(|series| (series.labels, series.value as u64)).collect()
     }
 }
 
@@ -82,18 +88,18 @@ async fn arbitrary_requests_use_closed_label_sets() {
     for _ in 0..REQUESTS {
         metered.app.clone().oneshot(random_request(&mut random)).await.unwrap();
     }
-    let series = metered.read("http.server.request.duration");
+    let series = metered.read("http_server_request_duration_seconds");
     assert_eq!(series.values().sum::<u64>(), REQUESTS);
     assert_eq!(
-        values_of(&series, "http.request.method"),
+        values_of(&series, "http_request_method"),
         BTreeSet::from(["GET", "HEAD", "OPTIONS", "POST", "_OTHER"])
     );
     assert_eq!(
-        values_of(&series, "http.route"),
+        values_of(&series, "http_route"),
         BTreeSet::from(["/endless", "/large/{name}", "/overloaded", "/panic", "/unavailable"])
     );
     assert_eq!(
-        values_of(&series, "http.response.status_code"),
+        values_of(&series, "http_response_status_code"),
         BTreeSet::from(["200", "204", "400", "404", "405", "414", "429", "500", "503"])
     );
     let errors = [
@@ -107,10 +113,10 @@ async fn arbitrary_requests_use_closed_label_sets() {
         "unavailable",
         "uri-too-long",
     ];
-    assert_eq!(values_of(&series, "error.type"), BTreeSet::from(errors));
+    assert_eq!(values_of(&series, "error_type"), BTreeSet::from(errors));
     // 15 buckets, sum and count each.
     assert!(series.len() * 17 < 1_500, "{} label sets", series.len());
-    let shed = metered.read("chart_index.http.requests.shed");
+    let shed = metered.read("chart_index_http_requests_shed_total");
     // Each group has four reasons.
     assert_eq!(shed.len(), Group::ALL.len() * 4, "{shed:?}");
 }
@@ -129,16 +135,16 @@ async fn request_has_its_group_method_route_and_status() {
         ("PUT", "/large/a", "other _OTHER 405 method-not-allowed"),
         ("OPTIONS", "/large/a", "other OPTIONS 405 method-not-allowed"),
     ] {
-        let before = metered.read("http.server.request.duration");
+        let before = metered.read("http_server_request_duration_seconds");
         send(&metered.app, method, path, &[]).await;
-        let mut after = metered.read("http.server.request.duration");
+        let mut after = metered.read("http_server_request_duration_seconds");
         after.retain(|labels, count| before.get(labels) != Some(count));
         let names = [
-            "chart_index.group",
-            "http.request.method",
-            "http.route",
-            "http.response.status_code",
-            "error.type",
+            "chart_index_group",
+            "http_request_method",
+            "http_route",
+            "http_response_status_code",
+            "error_type",
         ];
         let recorded = after.keys().map(|labels| {
             names.iter().filter_map(|name| labels.get(*name)).cloned().collect::<Vec<_>>().join(" ")
@@ -159,7 +165,7 @@ async fn shed_requests_are_counted_by_group_and_reason() {
     });
     entered.notified().await;
     let [active, limit] =
-        ["http.server.active_requests", "chart_index.http.requests.limit"].map(|name| metered.read(name));
+        ["http_server_active_requests", "chart_index_http_requests_limit"].map(|name| metered.read(name));
     assert_eq!((active, limit), ([(Labels::new(), 1)].into(), [(Labels::new(), 1)].into()));
     for (method, path) in
         [("GET", "/large/a"), ("HEAD", "/large/a"), ("POST", "/large/a"), ("GET", "/nothing")]
@@ -168,12 +174,12 @@ async fn shed_requests_are_counted_by_group_and_reason() {
     }
     release.notify_one();
     waiting.await.unwrap();
-    let mut shed = metered.read("chart_index.http.requests.shed");
+    let mut shed = metered.read("chart_index_http_requests_shed_total");
     shed.retain(|_, count| *count > 0);
     let shed: Vec<_> = shed
         .iter()
         .map(|(labels, count)| {
-            (labels["chart_index.group"].as_str(), labels["chart_index.reason"].as_str(), *count)
+            (labels["chart_index_group"].as_str(), labels["chart_index_reason"].as_str(), *count)
         })
         .collect();
     assert_eq!(
@@ -185,15 +191,16 @@ async fn shed_requests_are_counted_by_group_and_reason() {
             ("other", "in_flight", 2)
         ]
     );
-    assert_eq!(metered.read("http.server.active_requests").into_values().collect::<Vec<_>>(), [0]);
+    assert_eq!(metered.read("http_server_active_requests").into_values().collect::<Vec<_>>(), [0]);
 }
 
-/// The SDK keeps the callbacks of gauges: they must not keep the service alive, or report one that is gone.
+/// Metrics must not keep the service alive, or report one that is gone.
 #[tokio::test]
 async fn dropped_service_is_no_longer_observed() {
     let metered = Metered::new(8, Arc::default(), Arc::default());
-    assert_eq!(metered.read("http.server.active_requests").len(), 1);
+    assert_eq!(metered.read("http_server_active_requests").len(), 1);
     let Metered { app, metrics } = metered;
     drop(app);
-    assert!(metrics.read("http.server.active_requests").is_empty());
+    let metered = Metered { app: Router::new(), metrics };
+    assert!(metered.read("http_server_active_requests").is_empty());
 }

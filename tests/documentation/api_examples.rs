@@ -5,9 +5,9 @@
 //! example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and the body. In
 //! README.md a line with a `curl` command is followed by a line of output.
 
-use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
+use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer, samples};
 
-use super::{code_blocks, read};
+use super::{check_or_update, code_blocks, read};
 
 const API: &str = "docs/api.md";
 
@@ -41,19 +41,6 @@ async fn serve_samples() -> (TestDatabase, Service) {
     let options = ServiceOptions { arguments: &arguments, ..ServiceOptions::default() };
     let service = Service::start_with(database.url(), &options);
     (database, service)
-}
-
-/// Compares the parts of a document with what they should be, or writes them.
-fn check_or_update(path: &str, parts: &[(&str, String)]) {
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let document = read(path);
-        let updated = parts.iter().fold(document, |text, (old, new)| text.replacen(old, new, 1));
-        std::fs::write(workspace_root().join(path), updated).expect("the document is written");
-        return;
-    }
-    for (documented, actual) in parts {
-        assert_eq!(documented, actual, "{path} is out of date: UPDATE_DOCS=1 rewrites its examples");
-    }
 }
 
 #[tokio::test]

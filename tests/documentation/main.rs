@@ -9,6 +9,7 @@ mod layout;
 mod line_lengths;
 mod links;
 mod log_messages;
+mod metrics;
 mod note_hash;
 mod settings;
 mod tables;
@@ -26,6 +27,18 @@ fn read(path: &str) -> String {
 fn joined_lines(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!', '-', '#']).trim());
     lines.collect::<Vec<_>>().join(" ")
+}
+
+/// Compares parts of a document with what they should be, or writes them.
+fn check_or_update(path: &str, parts: &[(&str, String)]) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let updated = parts.iter().fold(read(path), |text, (old, new)| text.replacen(old, new, 1));
+        std::fs::write(workspace_root().join(path), updated).expect("the document is written");
+        return;
+    }
+    for (documented, actual) in parts {
+        assert_eq!(documented, actual, "{path} is out of date: UPDATE_DOCS=1 rewrites it");
+    }
 }
 
 /// The contents of the fenced code blocks of a language, each with its line break at the end.

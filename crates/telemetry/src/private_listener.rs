@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 ///
 /// # Errors
 ///
-/// Those of [`axum::serve`], which has none.
+/// Those of [`axum::serve()`], which has none.
 pub async fn serve_private(
     listener: TcpListener,
     readyz: MethodRouter,

@@ -13,7 +13,6 @@
 //! - [`PublicApi`]: routes with what all requests have in common.
 //! - [`openapi`]: what the OpenAPI documents of the services share.
 //! - [`Server`]: the HTTP server.
-//! - [`metrics_router`]: the endpoint `/metrics`.
 //! - [`WorkerThreads`]: the threads that handle requests.
 
 mod acceptor;

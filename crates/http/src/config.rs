@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use chart_index_cli::{parse_delay_milliseconds, parse_milliseconds};
+use chart_index_ratelimit::Group;
 use clap::Args;
+use tokio::sync::Semaphore;
 
 /// Limits on the requests of the public API.
 #[derive(Debug, Clone, Copy, Args)]
@@ -22,6 +24,27 @@ pub struct RequestLimitConfig {
     /// Maximum requests in flight; the response to further ones is 503. Each group of endpoints has a share.
     #[arg(long, env = "MAX_REQUESTS_IN_FLIGHT", default_value = "1024")]
     pub max_requests_in_flight: NonZeroU32,
+}
+
+impl RequestLimitConfig {
+    pub(crate) fn max_in_flight(&self) -> usize {
+        let max_in_flight = usize::try_from(self.max_requests_in_flight.get()).unwrap_or(usize::MAX);
+        max_in_flight.min(Semaphore::MAX_PERMITS)
+    }
+
+    /// Maximum requests in flight of a group. All others together leave a quarter to lookups, and lookups leave a
+    /// quarter to them.
+    #[must_use]
+    pub fn max_in_flight_of(&self, group: Group) -> usize {
+        let sixteenths = match group {
+            Group::Lookup => 12,
+            Group::List => 4,
+            Group::Page => 3,
+            Group::Rox => 2,
+            Group::Detail | Group::Bulk | Group::Other => 1,
+        };
+        (self.max_in_flight() * sixteenths / 16).max(1)
+    }
 }
 
 /// Limits on the connections of a listener.

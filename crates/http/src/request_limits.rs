@@ -39,18 +39,6 @@ pub(crate) struct RequestLimits {
     deadline: Duration,
 }
 
-/// The share of a group in the requests in flight, in sixteenths. All others together leave a quarter to
-/// lookups, and lookups leave a quarter to them.
-const fn sixteenths(group: Group) -> usize {
-    match group {
-        Group::Lookup => 12,
-        Group::List => 4,
-        Group::Page => 3,
-        Group::Rox => 2,
-        Group::Detail | Group::Bulk | Group::Other => 1,
-    }
-}
-
 /// A handler panicked. The panic hook has logged where; the message of the panic may quote the request.
 #[derive(Debug, thiserror::Error)]
 #[error("handler panicked")]
@@ -58,19 +46,17 @@ struct Panicked;
 
 impl RequestLimits {
     pub(crate) fn new(rate_limiter: HttpRateLimiter, config: &RequestLimitConfig, metrics: &Metrics) -> Self {
-        let max_in_flight = usize::try_from(config.max_requests_in_flight.get()).unwrap_or(usize::MAX);
-        let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
+        let max_in_flight = config.max_in_flight();
         let in_flight = Arc::new(Semaphore::new(max_in_flight));
         metrics.observe(&in_flight, move |in_flight, metrics| {
             let active = max_in_flight.saturating_sub(in_flight.available_permits());
             metrics.http_server_active_requests.set([], active);
             metrics.chart_index_http_requests_limit.set([], max_in_flight);
         });
-        let share = |group| (max_in_flight * sixteenths(group) / 16).max(1);
         Self {
             rate_limiter,
             in_flight,
-            groups: Arc::new(Group::ALL.map(|group| Semaphore::new(share(group)))),
+            groups: Arc::new(Group::ALL.map(|group| Semaphore::new(config.max_in_flight_of(group)))),
             bodies: Arc::new(Semaphore::new(max_in_flight)),
             deadline: config.request_deadline,
         }

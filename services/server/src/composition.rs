@@ -1,7 +1,7 @@
 //! Wires the services together and runs them.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use chart_index_instrumentation::metrics;
 use chart_index_lookup::LookupState;
 use chart_index_objects::{ObjectStoreConfig, Objects};
 use chart_index_pages::PagesState;
-use chart_index_ratelimit::{Limiter, LimiterConfig};
+use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
 use chart_index_redis::{RedisConfig, RedisConnection, RedisPool};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
 use crate::open_file_limit::OtherFiles;
-use crate::{open_file_limit, start_checks};
+use crate::{limits, open_file_limit, start_checks};
 
 /// Maximum time to close the private listener and the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -130,8 +130,7 @@ impl App {
         let (rate_limiter, cache) = connect_redis(arguments, threads, changes)?;
         let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
         let end_of_waits = CancellationToken::new();
-        let max_long_polls = NonZeroUsize::try_from(arguments.changes.max_long_polls)?;
-        let max_long_polls = max_long_polls.min(half(max_connections));
+        let max_long_polls = limits::long_polls(arguments, max_connections);
         let long_polls = LongPolls::new(watch.subscribe(), max_long_polls, end_of_waits.clone());
         let routes = routes(arguments, engines, &store, &cache, long_polls);
         let limiter = rate_limiter.limiter().clone();
@@ -155,8 +154,8 @@ fn server_config(arguments: &ServeArguments, threads: usize) -> (ServerConfig, D
         database: arguments.store.max_connections(),
         threads,
         redis_nodes: arguments.redis.endpoint().nodes(),
-        searches: if has_nodes { arguments.cache.max_fills_in_flight.get() } else { 0 },
-        objects: if arguments.objects.url().is_some() { max_object_reads(arguments) } else { 0 },
+        searches: if has_nodes { limits::reads(arguments).get() } else { 0 },
+        objects: if arguments.objects.url().is_some() { limits::object_reads(arguments).get() } else { 0 },
     };
     let max_connections =
         open_file_limit::clamp_connections(server.max_connections, others, open_file_limit::raise());
@@ -178,15 +177,10 @@ fn connect_store(arguments: &ServeArguments) -> anyhow::Result<Store> {
     let store = arguments.store.store()?;
     let Some(url) = arguments.objects.url() else { return Ok(store) };
     let config = ObjectStoreConfig {
-        max_in_flight: max_object_reads(arguments),
+        max_in_flight: limits::object_reads(arguments).get(),
         ..ObjectStoreConfig::new(url.clone())
     };
     Ok(store.with_objects(Objects::open(&config).context("OBJECT_STORE_URL")?))
-}
-
-/// Half of the fills: while the object store hangs, the others are left to lookups.
-fn max_object_reads(arguments: &ServeArguments) -> usize {
-    arguments.cache.max_fills_in_flight.get().div_ceil(2)
 }
 
 const INVALID_REDIS: &str = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
@@ -216,35 +210,17 @@ fn connect_redis(
 }
 
 fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> CacheConfig {
-    let limits = &arguments.request_limits;
     CacheConfig {
         bytes: arguments.cache.cache_bytes.get(),
         // No request waits longer.
-        fill_timeout: limits.request_deadline,
-        max_fills: arguments.cache.max_fills_in_flight,
-        max_postgres_searches: arguments
-            .cache
-            .postgres_max_searches
-            .min(half(arguments.store.database_max_connections)),
-        max_waiting_requests: eighths(3, limits.max_requests_in_flight),
-        max_waiting_lists: eighths(1, limits.max_requests_in_flight),
+        fill_timeout: arguments.request_limits.request_deadline,
+        max_fills: limits::reads(arguments),
+        max_postgres_searches: limits::postgres_searches(arguments),
+        max_waiting_requests: limits::waiting(arguments, Group::Lookup),
+        max_waiting_lists: limits::waiting(arguments, Group::List),
         changes: Some(changes),
         ..CacheConfig::default()
     }
-}
-
-/// Half of the connections: searches leave the others to lookups, since one may take as long as hundreds of
-/// them, and long polls to other requests.
-fn half(max_connections: NonZeroU32) -> NonZeroUsize {
-    let half = usize::try_from(max_connections.get() / 2);
-    half.ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
-}
-
-/// A share of the requests in flight. Lookups, and lists, may wait for reads with half of their share: the
-/// other half is left for cache hits, which take a few microseconds.
-fn eighths(number: u64, max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
-    let share = u64::from(max_requests_in_flight.get()) * number / 8;
-    usize::try_from(share).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Meilisearch with PostgreSQL as the fallback if there are nodes, else PostgreSQL alone.
@@ -333,25 +309,4 @@ fn log_address(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
     let address = socket.local_addr().context("get the address of a listener")?;
     tracing::info!(listener, %address, "listening");
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn some_requests_in_flight_are_left_for_cache_hits() {
-        for (number, in_flight, waiting) in [(3, 1024, 384), (1, 1024, 128), (3, 8, 3), (3, 1, 1), (1, 1, 1)]
-        {
-            let max = eighths(number, NonZeroU32::new(in_flight).unwrap());
-            assert_eq!(max.get(), waiting, "{number} of {in_flight}");
-        }
-    }
-
-    #[test]
-    fn lookups_keep_half_of_the_connections() {
-        for (connections, expected) in [(16, 8), (5, 2), (1, 1)] {
-            assert_eq!(half(NonZeroU32::new(connections).unwrap()).get(), expected);
-        }
-    }
 }

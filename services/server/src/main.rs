@@ -4,6 +4,7 @@ mod arguments;
 mod composition;
 mod health;
 mod healthcheck;
+mod limits;
 mod open_file_limit;
 mod start_checks;
 

@@ -20,7 +20,7 @@
 //! - *changed*, if that has one, or *removed*, if an operator has removed it, or a chart or chartset that it
 //!   shows; for lists and pages, if an operator has removed anything;
 //! - *unknown*, if neither can be shown: its position is of another server of the catalogue, or too old, or the
-//!   catalogue could not be polled for three seconds, or a change in it had no number for two.
+//!   catalogue could not be polled for three seconds.
 //!
 //! So, while the store responds, a change is in force on a replica five seconds after its commit, whatever
 //! happens to Redis, and whatever order reads, changes and writes of records come in.

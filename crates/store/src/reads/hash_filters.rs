@@ -37,8 +37,8 @@ pub struct NewHashFilter {
 
 impl Store {
     /// Passes every known hash to `take`, in no particular order, and returns the last sequence of the change
-    /// feed. Both are read from one snapshot: a change has its sequence when it is visible, so every chart that is known at this
-    /// sequence is among the hashes.
+    /// feed. Both are read from one snapshot: a change has its sequence when it is visible, so every chart that
+    /// is known at this sequence is among the hashes.
     pub async fn known_hashes(&self, take: impl FnMut(NoteHash) + Send) -> Result<u64, StoreError> {
         self.run_once("read known hashes", |connection| read_known_hashes(connection, take)).await
     }

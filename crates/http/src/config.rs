@@ -32,8 +32,8 @@ impl RequestLimitConfig {
         max_in_flight.min(Semaphore::MAX_PERMITS)
     }
 
-    /// Maximum requests in flight of a group. All others together leave a quarter to lookups, and lookups leave a
-    /// quarter to them.
+    /// Maximum requests in flight of a group. All others together leave a quarter to lookups, and lookups leave
+    /// a quarter to them.
     #[must_use]
     pub fn max_in_flight_of(&self, group: Group) -> usize {
         let sixteenths = match group {

@@ -44,6 +44,7 @@ pub(crate) mod tests {
             length_ms: 92_000,
             notes: 10,
             lns: 1,
+            density_avg: 5.0,
             density_peak: 12.0,
             ..ChartNumbers::default()
         };

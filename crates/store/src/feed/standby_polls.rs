@@ -63,8 +63,8 @@ impl PrimaryPolls {
     }
 
     /// The last poll whose changes the standby has. Its position in the WAL covers what has no sequence, as the
-    /// times of checks; a change that is committed without waiting for the disk may have a sequence before it is
-    /// in the WAL of another server.
+    /// times of checks; a change that is committed without waiting for the disk may have a sequence before it
+    /// is in the WAL of another server.
     pub(crate) fn reached_by(&self, standby: &ServerPoll) -> Option<PrimaryPoll> {
         let is_reached = |primary: &&PrimaryPoll| {
             primary.system_identifier == standby.system_identifier

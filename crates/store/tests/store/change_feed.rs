@@ -163,8 +163,8 @@ async fn late_commits_are_never_skipped() {
     assert!(late[0].changed_at_ms <= seen[0].changed_at_ms, "it began first");
 }
 
-/// Numbers become visible in their order: a transaction that has taken some blocks the commits of others until it
-/// is visible.
+/// Numbers become visible in their order: a transaction that has taken some blocks the commits of others until
+/// it is visible.
 #[tokio::test]
 async fn commits_wait_for_the_numbers_before_theirs() {
     let catalogue = Catalogue::create().await;

@@ -60,8 +60,8 @@ pub(crate) async fn build(store: &Store, due: Due) -> Result<Option<NewHashFilte
     build_if_due(store, due).await.context("cannot build the hash filter")
 }
 
-/// Builds the filter after a command was interrupted or failed. Makes one short attempt, and prints what is left
-/// to do if it fails.
+/// Builds the filter after a command was interrupted or failed. Makes one short attempt, and prints what is
+/// left to do if it fails.
 pub(crate) async fn build_after_interruption(store: &Store) {
     let built = tokio::time::timeout(INTERRUPTED_TIMEOUT, build(store, Due::AnyChange)).await;
     if !matches!(built, Ok(Ok(_))) {

@@ -211,15 +211,13 @@ async fn ingest_has_a_trace_for_each_song_folder() {
     ingest.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_TRACES_SAMPLER_ARG", "1");
     IndexerRun::run(&mut ingest).succeeded();
     let spans = collector.spans();
+    assert!(spans.iter().any(|span| span.name == "put chartset"), "a transaction is in one of the traces");
     let roots: Vec<_> = spans.iter().filter(|span| span.name == "ingest chartset").collect();
     assert_eq!(roots.len(), 14, "the chartsets of the sample library");
     for root in roots {
         assert_eq!(root.parent_id, "");
         let trace = of_trace(&spans, &root.trace_id);
         child(&trace, &root.id, "decode");
-        let stored = trace.iter().filter(|span| {
-            span.attributes.get("db.system.name").is_some_and(|system| system == "postgresql")
-        });
-        assert!(stored.count() >= 1, "{trace:#?}");
+        child(&trace, &root.id, "store");
     }
 }

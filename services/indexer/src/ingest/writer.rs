@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
+use chart_index_instrumentation::child_span;
 use chart_index_store::{InputFingerprint, PutEffect, StoreError};
 use tokio_util::sync::CancellationToken;
-use tracing::Span;
+use tracing::{Instrument, Span};
 
 use super::batches::Batches;
 use super::outcome::{RecordedOutcome, StoredChartset};
@@ -82,7 +83,9 @@ impl Writer {
     async fn store_draft(&self, draft: &Arc<ChartsetDraft>) -> Result<ChartsetLine, StoreError> {
         let line = ChartsetLine::new(ChartsetOutcome::Read, draft.path.clone(), draft.id, draft.charts.len());
         let Some(batches) = &self.batches else { return Ok(line) };
-        let put = match batches.put(draft, &self.stop).await {
+        // The spans of the transaction are in the trace of one of its chartsets.
+        let span = child_span(|| tracing::debug_span!("store"));
+        let put = match batches.put(draft, &self.stop).instrument(span).await {
             Err(error) if error.is_rejected() => {
                 let reason = Some(error_chain(&error));
                 return Ok(ChartsetLine { outcome: ChartsetOutcome::Failed, reason, ..line });

@@ -36,6 +36,7 @@ const PAGES = {
   "documentation found": "/docs/search?q=hash",
   "all documentation": "/docs/all",
   "note hash": "/docs/note-hash",
+  "readers": "/docs/readers",
   "variant": "/docs/variant",
   "rating": "/docs/rating",
   "patterns": "/docs/patterns",

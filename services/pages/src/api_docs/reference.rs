@@ -38,13 +38,14 @@ macro_rules! source {
     };
 }
 
-const SOURCES: [Source; 12] = [
+const SOURCES: [Source; 13] = [
     source!("api.md", "/docs", "The API of the chart index: operations, errors, limits, examples"),
     source!(
         "formats/note-hash.md",
         "/docs/note-hash",
         "How to compute the note hash of a chart, with test vectors"
     ),
+    source!("formats/readers.md", "/docs/readers", "Which libraries read chart files as their games do"),
     source!(
         "formats/variant.md",
         "/docs/variant",

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use chart_index_tests::{Service, within};
+use chart_index_tests::Service;
 use tempfile::TempDir;
 
 use super::exports::hex;
-use super::table_locks::{block_table, release, wait_until_blocked};
+use super::table_locks::{
+    block_removals, block_table, release, wait_until_blocked, wait_until_removals_are_blocked,
+};
 use super::*;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
 /// The rows of both tables of files, as `hash` and whether they have bytes and an object.
 const PLACES: &str =
     "SELECT count(*) FILTER (WHERE bytes IS NOT NULL), count(*) FILTER (WHERE object IS NOT NULL)
@@ -273,13 +273,32 @@ async fn objects_of_a_running_ingest_stay() {
     wait_until_blocked(&site.database, "chart_aliases").await;
     assert_eq!(site.objects().len(), 8);
     let mut collection = site.start(&["objects", "gc", "--grace", "0s"]);
-    let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-                   WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
-    within(TIMEOUT, async || (site.database.0.psql(waiting) == "1").then_some(())).await;
+    wait_until_removals_are_blocked(&site.database).await;
     release(&site.database, lock);
     assert!(ingest.wait().unwrap().success());
     assert!(collection.wait().unwrap().success());
     assert_eq!((&*site.places(), site.objects().len()), ("0|8", 8));
+    site.verified();
+}
+
+/// An operator restores it from a copy of the bucket while a removal is completed.
+#[tokio::test]
+async fn object_that_is_back_is_copied_before_it_is_deleted() {
+    let (site, _library) = Site::ingested().await;
+    let chart = ChartSpec::numbered(1).note_hash();
+    let object = site.object_of("rox_files", &chart);
+    let content = fs::read(&object).unwrap();
+    // By a command that does not know of the objects.
+    site.database.run(&["remove", "chart", &chart]);
+    fs::remove_file(&object).unwrap();
+    let lock = block_removals(&site.database).await;
+    let mut collection = site.start(&["objects", "gc", "--grace", "0s"]);
+    wait_until_removals_are_blocked(&site.database).await;
+    fs::write(&object, content).unwrap();
+    release(&site.database, lock);
+    assert!(collection.wait().unwrap().success());
+    site.run(&["objects", "gc", "--grace", "0s"]);
+    assert!(!object.exists());
     site.verified();
 }
 

@@ -30,7 +30,27 @@ pub(crate) async fn wait_until_blocked(database: &Database, table: &str) {
     within(TIMEOUT, async || (database.0.psql(&waiting) != "0").then_some(())).await;
 }
 
-/// Ends the lock of [`block_table`].
+/// Holds the lock of a running ingest, for which commands wait that remove entries or delete objects.
+pub(crate) async fn block_removals(database: &Database) -> Child {
+    let lock = "BEGIN; SELECT pg_advisory_xact_lock_shared(7105212083226935400); SELECT pg_sleep(600)";
+    let lock = database.0.start_psql(lock);
+    within(TIMEOUT, async || (database.0.psql(&advisory_locks("granted")) == "1").then_some(())).await;
+    lock
+}
+
+/// Waits until a program waits for an ingest.
+pub(crate) async fn wait_until_removals_are_blocked(database: &Database) {
+    within(TIMEOUT, async || (database.0.psql(&advisory_locks("NOT granted")) == "1").then_some(())).await;
+}
+
+fn advisory_locks(condition: &str) -> String {
+    format!(
+        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
+         WHERE datname = current_database() AND locktype = 'advisory' AND {condition}"
+    )
+}
+
+/// Ends the lock of [`block_table`] or [`block_removals`].
 pub(crate) fn release(database: &Database, mut lock: Child) {
     database.0.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                      WHERE datname = current_database() AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()");

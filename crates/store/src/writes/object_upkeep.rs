@@ -226,10 +226,15 @@ impl Store {
                 let Some(last) = rows.last() else { break };
                 after.clone_from(&last.hash);
                 withdrawn += rows.len() as u64;
-                let (complete, incomplete): (Vec<_>, Vec<_>) =
+                let (mut rows, mut incomplete): (Vec<_>, Vec<_>) =
                     rows.into_iter().partition(|row| row.has_bytes);
-                self.copy_to_postgresql(WITHDRAW, table, &incomplete, false).await?;
-                let rows: Vec<ObjectRow> = complete.into_iter().chain(incomplete).collect();
+                let (_, unreadable) = self.copy_to_postgresql(WITHDRAW, table, &incomplete, false).await?;
+                // An object that is missing may be back by now, and is then the only copy.
+                let is_missing = |row: &ObjectRow, (hash, error): &(Vec<u8>, ObjectError)| {
+                    *hash == row.hash && matches!(error, ObjectError::Missing { .. })
+                };
+                incomplete.retain(|row| !unreadable.iter().any(|file| is_missing(row, file)));
+                rows.append(&mut incomplete);
                 let delete = |connection| Self::delete_withdrawn(connection, objects, table, &rows);
                 self.run_once(WITHDRAW, delete).await?;
             }

@@ -97,8 +97,8 @@ const FAULTS: [PlantedFault; 32] = [
         "ROX files of removed charts are served",
         Check::Removal,
         "crates/store/src/reads/lookups.rs",
-        "\"chart.removed_at_ms IS NULL AND EXISTS (",
-        "\"EXISTS (",
+        "FROM known_charts AS chart JOIN rox_files",
+        "FROM charts AS chart JOIN rox_files",
     ),
     fault(
         "removals do not derive chartsets",

@@ -2,7 +2,6 @@
 
 use chart_index_domain::{ChartsetId, NoteHash};
 
-use crate::reads::lookups::is_known;
 use crate::schema::column_values::parse_hash;
 use crate::{Store, StoreError};
 
@@ -33,11 +32,10 @@ impl Store {
     pub async fn feed_mismatches(&self) -> Result<Vec<FeedMismatch>, StoreError> {
         self.run_once("check the change feed", |mut connection| async move {
             // One statement and therefore one snapshot of the catalogue and the feed.
-            let rows: Vec<(Vec<u8>, bool)> = sqlx::query_as(concat!(
+            let rows: Vec<(Vec<u8>, bool)> = sqlx::query_as(
                 "WITH catalogue AS (
-                     SELECT chart.hash AS entity FROM charts AS chart WHERE ",
-                is_known!(),
-                "    UNION ALL
+                     SELECT hash AS entity FROM known_charts
+                     UNION ALL
                      SELECT decode(id, 'hex') FROM chartsets WHERE shown
                  ), feed AS (
                      SELECT entity FROM catalogue_changes WHERE change <> 'removed'
@@ -47,8 +45,8 @@ impl Store {
                      WHERE catalogue.entity IS NULL OR feed.entity IS NULL
                  )
                  SELECT entity, is_shown FROM mismatches
-                 ORDER BY entity LIMIT $1"
-            ))
+                 ORDER BY entity LIMIT $1",
+            )
             .bind(MAX_MISMATCHES)
             .fetch_all(&mut *connection)
             .await?;

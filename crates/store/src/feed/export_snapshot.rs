@@ -8,7 +8,6 @@ use sqlx::PgConnection;
 
 use crate::feed::change_feed;
 use crate::reads::chartset_records::{CheckedRecord, read_records};
-use crate::reads::lookups::is_known;
 use crate::schema::column_values::{parse_chartset_id, parse_hash};
 use crate::schema::stored_files::{RoxFileRow, StoredFile};
 use crate::time_limit::with_time_limit;
@@ -67,12 +66,10 @@ impl Store {
             sqlx::raw_sql(crate::connection::pooled_connection::BEGIN_SNAPSHOT)
                 .execute(&mut connection)
                 .await?;
-            sqlx::query_as(concat!(
-                "SELECT change_feed_lineage(), (SELECT last_sequence FROM change_feed), (SELECT count(*) FROM chartsets WHERE shown),
-                        (SELECT count(*) FROM charts AS chart WHERE ",
-                is_known!(),
-                ")"
-            ))
+            sqlx::query_as(
+                "SELECT change_feed_lineage(), (SELECT last_sequence FROM change_feed),
+                        (SELECT count(*) FROM chartsets WHERE shown), (SELECT count(*) FROM known_charts)",
+            )
             .fetch_one(&mut connection)
             .await
         };
@@ -118,12 +115,9 @@ impl ExportSnapshot {
     pub async fn rox_files_after(&mut self, after: Option<NoteHash>) -> Result<Vec<ExportedRox>, StoreError> {
         let connection = &mut self.connection;
         let read = async {
-            let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(concat!(
-                "SELECT chart.hash, chart.rox_bytes FROM charts AS chart
-                 WHERE chart.hash > $1 AND ",
-                is_known!(),
-                " ORDER BY chart.hash LIMIT $2"
-            ))
+            let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(
+                "SELECT hash, rox_bytes FROM known_charts WHERE hash > $1 ORDER BY hash LIMIT $2",
+            )
             // The empty value sorts before every hash.
             .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
             .bind(PAGE_FILES)

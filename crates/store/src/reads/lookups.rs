@@ -44,17 +44,6 @@ pub enum RoxSource {
     Object(ObjectDigest),
 }
 
-/// The condition that `charts AS chart` is known, for the change feed.
-macro_rules! is_known {
-    () => {
-        "chart.removed_at_ms IS NULL AND EXISTS (
-             SELECT 1 FROM chartset_charts AS member
-             JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-             WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL)"
-    };
-}
-pub(crate) use is_known;
-
 /// A chart in a chartset, with the exact source and the last check of the chartset.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct LookupRow {

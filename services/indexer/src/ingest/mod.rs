@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ChartsetId;
@@ -45,6 +46,8 @@ use crate::song_folder::SongFolder;
 
 /// Number of inputs that are stored concurrently: enough for the transactions that run and for the next ones.
 const WRITERS: usize = 3 * BATCH;
+/// How long transactions may go on after a signal or a failure.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of fingerprints that are recorded in one statement.
 const FINGERPRINT_BATCH: usize = 256;
 
@@ -189,7 +192,9 @@ impl Ingest {
         Ok(completion)
     }
 
-    /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress.
+    /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress,
+    /// after a signal or a failure no longer than [`STOP_TIMEOUT`]: those of an outage wait for a connection
+    /// several times.
     async fn process_all(
         &mut self,
         signalled: &mut (impl Future<Output = ()> + Unpin),
@@ -197,11 +202,20 @@ impl Ingest {
     ) -> Result<Completion> {
         let mut inputs = std::pin::pin!(self.reader.clone().read_all());
         let mut writers = JoinSet::new();
+        let stopping = self.stop.clone();
+        let mut timeout = std::pin::pin!(async move {
+            stopping.cancelled().await;
+            tokio::time::sleep(STOP_TIMEOUT).await;
+        });
         let mut end: Option<Result<Completion>> = None;
         while end.is_none() || !writers.is_empty() {
             let step = tokio::select! {
                 () = &mut *signalled, if !self.stop.is_cancelled() => Ok(Some(Completion::Interrupted)),
                 Some(joined) = writers.join_next() => self.finish(joined, report).await.map(|()| None),
+                () = &mut timeout, if !writers.is_empty() => {
+                    writers.shutdown().await;
+                    Ok(None)
+                }
                 input = inputs.next(), if end.is_none() && writers.len() < WRITERS => match input {
                     Some(input) => self.process(input, &mut writers, report).await.map(|()| None),
                     None => Ok(Some(Completion::All)),

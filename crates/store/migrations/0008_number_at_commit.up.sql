@@ -13,7 +13,7 @@ CREATE FUNCTION number_changes() RETURNS trigger LANGUAGE plpgsql
 -- The plans are of tables that may be empty when they are made.
 SET enable_seqscan = off AS $$
 DECLARE
-    server bigint := change_feed_origin();
+    server bigint;
     feed change_feed;
     base bigint;
 BEGIN
@@ -25,6 +25,7 @@ BEGIN
     -- The lock of the programs of the version before. The statements after it see what the transaction before
     -- this one has committed.
     PERFORM pg_advisory_xact_lock(7105212083226935402);
+    server := change_feed_origin();
     SELECT * INTO feed FROM change_feed WHERE only_row;
     base := feed.last_sequence;
     IF feed.origin <> server THEN

@@ -17,6 +17,28 @@ SELECT id, exact_kind, exact_ref, content_fingerprint, updated_at_ms, removed_at
        ) AS checked_at_ms
 FROM chartsets AS chartset;
 
+-- The server, the position in the log of changes (WAL) that it has flushed or, as a standby, replayed, and what
+-- identifies it in the feed: see change_feed_origin and change_feed_lineage. A later read sees every transaction
+-- that was committed before the position, except on a primary those with `synchronous_commit = off` of the last
+-- fraction of a second.
+--
+-- One call of pg_control_system takes longer than all else that a poll without changes does.
+CREATE VIEW server_state AS
+SELECT control.system_identifier, pg_is_in_recovery() AS is_standby,
+       (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END
+        - '0/0')::bigint AS wal,
+       hashtextextended(format('%s %s %s', control.system_identifier, extract(epoch FROM pg_postmaster_start_time()),
+                               'catalogue_changes'::regclass::oid), 0) AS origin,
+       hashtextextended(format('%s %s %s', control.system_identifier, database.oid,
+                               'catalogue_changes'::regclass::oid), 0) AS lineage
+FROM pg_control_system() AS control, pg_database AS database WHERE database.datname = current_database();
+
+CREATE OR REPLACE FUNCTION change_feed_origin() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT origin FROM server_state);
+
+CREATE OR REPLACE FUNCTION change_feed_lineage() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT lineage FROM server_state);
+
 -- The first 32 occurrences of a chart in chartsets that are not removed: more than any real chart has (decision
 -- 0076). The index chartset_charts_by_chart returns them in their order, so further ones are not read.
 --

@@ -4,21 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use sqlx::PgConnection;
 
-/// The expression for the position in the WAL up to which the server has flushed it, or replayed it as a
-/// standby. A later read sees every transaction that was committed before it, except on a primary those with
-/// `synchronous_commit = off` of the last fraction of a second.
-macro_rules! wal_position {
-    () => {
-        "(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END
-          - '0/0')::bigint"
-    };
-}
-pub(crate) use wal_position;
-
 /// A running server, and a position in the WAL that it has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerPosition {
-    /// A digest of the cluster and of the start of the server (the function `change_feed_origin`).
+    /// A digest of the cluster and of the start of the server (the view `server_state`).
     pub(crate) server: i64,
     pub(crate) wal: i64,
 }
@@ -48,8 +37,8 @@ impl ExpectedServer {
 
     /// Fails unless the connection has reached the server, and the server at least its position.
     pub(crate) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-        let read = concat!("SELECT change_feed_origin(), ", wal_position!());
-        let (server, wal): (i64, i64) = sqlx::query_as(read).fetch_one(connection).await?;
+        let read = sqlx::query_as("SELECT origin, wal FROM server_state").fetch_one(connection);
+        let (server, wal): (i64, i64) = read.await?;
         let expected = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_expected = expected.is_some_and(|expected| expected.server == server && expected.wal <= wal);
         if is_expected { Ok(()) } else { Err(sqlx::Error::Configuration(UnexpectedServer.into())) }

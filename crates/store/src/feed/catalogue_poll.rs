@@ -4,7 +4,7 @@ use chart_index_domain::{CatalogueChange, CataloguePoll, ReadError};
 
 use crate::Store;
 use crate::connection::pooled_connection::PooledConnection;
-use crate::connection::server_identity::{ServerPosition, wal_position};
+use crate::connection::server_identity::ServerPosition;
 use crate::error::corrupt;
 use crate::feed::change_feed::{lineage, position};
 use crate::schema::column_values::parse_entity;
@@ -54,22 +54,17 @@ impl ServerPoll {
     pub(crate) async fn read(mut connection: PooledConnection, after: u64) -> Result<Self, sqlx::Error> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         // One value for all changes takes half the CPU time of arrays: many replicas read the same ones.
-        let row: PollRow = sqlx::query_as(concat!(
-            "WITH server AS MATERIALIZED (
-                 SELECT change_feed_origin() AS origin, system_identifier, pg_is_in_recovery() AS is_standby, ",
-            wal_position!(),
-            " AS wal FROM pg_control_system()
-             )
-             SELECT change_feed_lineage() AS lineage, feed.last_sequence, server.origin, feed.last_removal, (
-                        SELECT string_agg(int8send(sequence) || int8send(last_removal)
-                                          || int2send(octet_length(entity)::smallint) || entity, '')
-                        FROM (
-                            SELECT sequence, entity, last_removal
-                            FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
-                        ) AS change
-                    ) AS changes, server.system_identifier, server.is_standby, server.wal
-             FROM change_feed AS feed, server"
-        ))
+        let row: PollRow = sqlx::query_as(
+            "SELECT feed.last_sequence, feed.last_removal, server.*, (
+                 SELECT string_agg(int8send(sequence) || int8send(last_removal)
+                                   || int2send(octet_length(entity)::smallint) || entity, '')
+                 FROM (
+                     SELECT sequence, entity, last_removal
+                     FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
+                 ) AS change
+             ) AS changes
+             FROM change_feed AS feed, server_state AS server",
+        )
         .bind(after)
         .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
         .fetch_one(&mut *connection)

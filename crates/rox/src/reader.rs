@@ -1,5 +1,6 @@
 //! Reads ROX files, also hostile ones.
 
+use std::cell::RefCell;
 use std::io::Read as _;
 
 use rkyv::Archived;
@@ -8,6 +9,7 @@ use rkyv::util::AlignedVec;
 use rox::model::ROX_MAGIC;
 use rox::{Note, RoxChart};
 use zstd::stream::read::Decoder;
+use zstd::zstd_safe::DCtx;
 
 use crate::RoxError;
 use crate::limits::{MAX_ARCHIVE_BYTES, MAX_FILE_BYTES, check_counts, check_limit, checked_end};
@@ -18,6 +20,11 @@ const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The largest window of a frame, 32 MiB: nothing needs one that is larger than the archive.
 const MAX_WINDOW_LOG: u32 = MAX_ARCHIVE_BYTES.ilog2();
 
+thread_local! {
+    /// Creating one takes as long as decompressing a short chart with it.
+    static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
 /// Reads a ROX file and checks its chart as the library does.
 ///
 /// Never panics, whatever the bytes are. The window of the decompressor and the archive have at most 32 MiB
@@ -25,7 +32,8 @@ const MAX_WINDOW_LOG: u32 = MAX_ARCHIVE_BYTES.ilog2();
 pub fn read(file: &[u8]) -> Result<RoxChart, RoxError> {
     check_limit("bytes", file.len(), MAX_FILE_BYTES)?;
     let frame = file.strip_prefix(&ROX_MAGIC).filter(|frame| frame.starts_with(&FRAME_MAGIC));
-    let archive = decompress(frame.ok_or(RoxError::NotRox)?)?;
+    let frame = frame.ok_or(RoxError::NotRox)?;
+    let archive = CONTEXT.with_borrow_mut(|context| decompress(frame, context))?;
     let archived = rkyv::access::<Archived<RoxChart>, BoxedError>(&archive).map_err(RoxError::Archive)?;
     check_archived_counts(archived)?;
     let mut chart = rkyv::deserialize::<RoxChart, BoxedError>(archived).map_err(RoxError::Archive)?;
@@ -35,8 +43,8 @@ pub fn read(file: &[u8]) -> Result<RoxChart, RoxError> {
 }
 
 /// Decompresses one frame, with nothing behind it.
-fn decompress(frame: &[u8]) -> Result<AlignedVec, RoxError> {
-    let mut decoder = Decoder::with_buffer(frame).map_err(RoxError::Decompress)?.single_frame();
+fn decompress(frame: &[u8], context: &mut DCtx<'static>) -> Result<AlignedVec, RoxError> {
+    let mut decoder = Decoder::with_context(frame, context).single_frame();
     decoder.window_log_max(MAX_WINDOW_LOG).map_err(RoxError::Decompress)?;
     let mut archive = AlignedVec::new();
     let mut chunk = [0; 16 * 1024];

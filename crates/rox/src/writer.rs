@@ -1,18 +1,24 @@
 //! Writes ROX files.
 
-use std::io::{self, Write as _};
-use std::mem;
+use std::cell::RefCell;
+use std::{io, mem};
 
 use rkyv::rancor::BoxedError;
 use rox::model::ROX_MAGIC;
 use rox::{Note, RoxChart};
-use zstd::stream::write::Encoder;
+use zstd::bulk::Compressor;
 
 use crate::RoxError;
 use crate::limits::{MAX_ARCHIVE_BYTES, MAX_FILE_BYTES, check_counts, check_limit, checked_end};
 
-/// The default of zstd, at which the library writes: all files so far have it.
-const COMPRESSION_LEVEL: i32 = 3;
+/// Files have five sixths of the size that they have at the level of the library, 3, and take 0.2 ms:
+/// benchmarks/results/2026-11-28-rox-levels.md.
+const COMPRESSION_LEVEL: i32 = 9;
+
+thread_local! {
+    /// Creating one takes longer than compressing a short chart with it.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
 
 /// Writes the ROX file of a chart that the library accepts. [`read`](crate::read) gives the same chart.
 ///
@@ -46,9 +52,21 @@ fn differences(notes: &[Note]) -> Option<Vec<Note>> {
     Some(differences)
 }
 
-/// As the library does. A frame that states the size of its content would be up to eighteen bytes longer.
+/// The frame does not state the size of its content, as in the files of the library: it is up to eighteen bytes
+/// shorter.
 fn compress(archive: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = Encoder::new(ROX_MAGIC.to_vec(), COMPRESSION_LEVEL)?;
-    encoder.write_all(archive)?;
-    encoder.finish()
+    let frame = COMPRESSOR.with_borrow_mut(|compressor| {
+        let compressor = match compressor {
+            Some(compressor) => compressor,
+            none => none.insert(new_compressor()?),
+        };
+        compressor.compress(archive)
+    })?;
+    Ok([&ROX_MAGIC, &frame[..]].concat())
+}
+
+fn new_compressor() -> io::Result<Compressor<'static>> {
+    let mut compressor = Compressor::new(COMPRESSION_LEVEL)?;
+    compressor.include_contentsize(false)?;
+    Ok(compressor)
 }

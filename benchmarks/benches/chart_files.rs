@@ -13,8 +13,8 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
-use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
-use chart_index_chartfile::{ChartFormat, decode, decode_skipping_stored_rox, inspect_rox};
+use chart_index_chartfile::{ChartFormat, decode, decode_skipping_stored_rox, inspect_rox, patterns, rating};
+use chart_index_rox::{CanonicalNotes, TimedNote, preview};
 use chart_index_tests::{real_charts, samples};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use serde_json::Value;
@@ -83,18 +83,18 @@ fn note(number: u16) -> TimedNote {
 
 fn library(criterion: &mut Criterion) {
     let rox_files = rox_files();
-    let decoded = rox_files.iter().map(|rox| from_preview(&inspect_rox(rox).unwrap().preview.json));
+    let decoded = rox_files.iter().map(|rox| from_preview(&preview(rox).unwrap()));
     let charts: Vec<CanonicalNotes> = decoded.collect();
     let mut group = criterion.benchmark_group("library");
     group.throughput(Throughput::Elements(charts.len() as u64));
     group.bench_function("variant", |bencher| {
-        bencher.iter(|| charts.iter().filter_map(|notes| black_box(notes).variant()).count());
+        bencher.iter(|| charts.iter().filter_map(|notes| black_box(notes).rows().variant()).count());
     });
     group.bench_function("rating", |bencher| {
-        bencher.iter(|| charts.iter().filter_map(|notes| black_box(notes).rating()).count());
+        bencher.iter(|| charts.iter().filter_map(|notes| rating(black_box(notes))).count());
     });
     group.bench_function("patterns", |bencher| {
-        bencher.iter(|| charts.iter().map(|notes| black_box(notes).patterns().ln_time_share).max());
+        bencher.iter(|| charts.iter().map(|notes| patterns(black_box(notes)).ln_time_share).max());
     });
     group.bench_function("inspect_rox", |bencher| {
         bencher.iter(|| rox_files.iter().filter(|rox| inspect_rox(black_box(rox)).is_ok()).count());

@@ -95,19 +95,6 @@ async fn unknown_and_removed_charts_have_no_preview() {
     within(CHANGE_TIMEOUT, back).await;
 }
 
-/// A chart that an older version stored gets its preview by a backfill, although its 404 is cached.
-#[tokio::test]
-async fn backfilled_preview_is_served_at_once() {
-    let (index, hash) = one_chart().await;
-    index.database.psql("UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews");
-    let path = format!("/api/charts/{hash}/preview");
-    assert_cached(&index.service, &path, 404).await;
-    let lookup = index.get(&format!("/api/charts/{hash}")).await.json();
-    assert_eq!(lookup["status"], "known");
-    index.indexer(&["backfill"]);
-    index.wait_for_status(&path, 200).await;
-}
-
 #[tokio::test]
 async fn malformed_hash_has_no_preview() {
     let index = Index::new(Library::new()).await;

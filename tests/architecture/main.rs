@@ -13,10 +13,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("cli", &[]),
     ("instrumentation", &[]),
-    ("rox", &[]),
+    ("rox", &["domain"]),
     ("chartfile", &["domain", "rox"]),
     ("objects", &["instrumentation"]),
-    ("store", &["cli", "domain", "instrumentation", "objects"]),
+    ("store", &["cli", "domain", "instrumentation", "objects", "rox"]),
     ("search", &["cli", "domain", "instrumentation"]),
     // `tests` only for its feature `testing`.
     ("redis", &["cli", "instrumentation", "tests"]),
@@ -24,13 +24,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("telemetry", &["cli", "instrumentation"]),
     ("cache", &["domain", "instrumentation", "redis"]),
     ("http", &["cache", "cli", "domain", "instrumentation", "ratelimit"]),
-    ("lookup", &["cache", "domain", "http", "instrumentation", "objects", "ratelimit", "store"]),
+    ("lookup", &["cache", "domain", "http", "objects", "ratelimit", "rox", "store"]),
     ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
-    ("bulk", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
-    (
-        "pages",
-        &["browse", "bulk", "cache", "domain", "http", "instrumentation", "lookup", "ratelimit", "store"],
-    ),
+    ("bulk", &["domain", "http", "instrumentation", "ratelimit", "store"]),
+    ("pages", &["browse", "bulk", "cache", "domain", "http", "lookup", "ratelimit", "store"]),
     (
         "server",
         &[
@@ -53,24 +50,11 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "indexer",
-        &[
-            "cache",
-            "chartfile",
-            "cli",
-            "domain",
-            "http",
-            "instrumentation",
-            "objects",
-            "ratelimit",
-            "redis",
-            "search",
-            "store",
-            "telemetry",
-        ],
+        &["chartfile", "cli", "domain", "instrumentation", "objects", "search", "store", "telemetry"],
     ),
     ("tests", &["instrumentation"]),
     ("system-tests", &["tests"]),
-    ("benchmarks", &["chartfile", "domain", "store", "tests"]),
+    ("benchmarks", &["chartfile", "domain", "rox", "store", "tests"]),
 ];
 
 /// Libraries on which only these packages may depend directly.

@@ -2,14 +2,15 @@
 
 use super::*;
 
-const CLEAR: &str = "UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews";
+const CLEAR: &str = "UPDATE charts SET density_curve = NULL";
 /// As charts of an older version.
 const CLEAR_ANALYSIS: &str = "UPDATE charts SET rating = NULL, patterns = NULL, analysis_version = 0";
 
 /// What is computed of all charts.
-const STORED: &str = "SELECT encode(hash, 'hex'), encode(density_curve, 'hex'), encode(json, 'hex'), rating,
-                             encode(patterns, 'hex'), analysis_version
-                      FROM charts LEFT JOIN chart_previews USING (hash) ORDER BY hash";
+const STORED: &str =
+    "SELECT encode(hash, 'hex'), encode(density_curve, 'hex'), rating, encode(patterns, 'hex'),
+                             analysis_version
+                      FROM charts ORDER BY hash";
 
 async fn sample_database() -> Database {
     let database = Database::new().await;
@@ -17,7 +18,7 @@ async fn sample_database() -> Database {
     database
 }
 
-/// The previews from the stored ROX files have the bytes of those that the ingest stored.
+/// What is computed of the stored ROX files equals what the ingest stored.
 #[tokio::test]
 async fn backfill_equals_the_ingest() {
     let database = sample_database().await;
@@ -102,11 +103,10 @@ async fn backfill_writes_what_is_missing() {
     let hashes: Vec<&str> = hashes.lines().collect();
     database.run(&["remove", "chart", hashes[2]]);
     database.0.psql(&format!(
-        "UPDATE charts SET density_curve = NULL WHERE hash IN ('\\x{}', '\\x{}');
-         DELETE FROM chart_previews WHERE hash IN ('\\x{}', '\\x{}')",
-        hashes[0], hashes[2], hashes[1], hashes[2],
+        "UPDATE charts SET density_curve = NULL WHERE hash IN ('\\x{}', '\\x{}')",
+        hashes[0], hashes[2],
     ));
-    assert!(database.run(&["backfill"]).starts_with("3 charts written, "));
+    assert!(database.run(&["backfill"]).starts_with("2 charts written, "));
     assert_eq!(database.0.psql(STORED), ingested);
 }
 
@@ -114,33 +114,24 @@ async fn backfill_writes_what_is_missing() {
 async fn wrong_values_are_found_and_replaced() {
     let database = sample_database().await;
     let ingested = database.0.psql(STORED);
-    for damage in [
-        "UPDATE charts SET density_curve = decode(repeat('01', 48), 'hex') WHERE hash = (SELECT hash FROM charts ORDER BY hash LIMIT 1)",
-        "UPDATE chart_previews SET json = '{}' WHERE hash = (SELECT hash FROM charts ORDER BY hash LIMIT 1)",
+    for (damage, finding) in [
+        (
+            "density_curve = decode(repeat('01', 48), 'hex')",
+            ": its density curve differs from that of its ROX file\n",
+        ),
+        ("rating = coalesce(1500 - rating, 0)", ": its rating and patterns are "),
+        ("patterns = decode(repeat('01', 15), 'hex')", ": its rating and patterns are "),
     ] {
-        database.0.psql(damage);
-        let verified = database.try_run(&["verify"]);
-        assert_eq!(verified.code, Some(1));
-        assert!(
-            verified.stdout.contains(": its preview differs from that of its ROX file\n"),
-            "{}",
-            verified.stdout
-        );
-        assert!(database.run(&["backfill"]).starts_with("0 charts written"), "they are not missing");
-        assert!(database.run(&["backfill", "--full"]).starts_with("1 chart written"));
-        assert_eq!(database.0.psql(STORED), ingested);
-    }
-    for damage in ["rating = coalesce(1500 - rating, 0)", "patterns = decode(repeat('01', 15), 'hex')"] {
         database.0.psql(&format!(
             "UPDATE charts SET {damage} WHERE hash IN (SELECT hash FROM charts ORDER BY hash LIMIT 1)"
         ));
         let verified = database.try_run(&["verify"]);
-        assert!(verified.stdout.contains(": its rating and patterns are "), "{}", verified.stdout);
+        assert_eq!(verified.code, Some(1));
+        assert!(verified.stdout.contains(finding), "{}", verified.stdout);
+        assert!(database.run(&["backfill"]).starts_with("0 charts written"), "they are not missing");
         assert!(database.run(&["backfill", "--full"]).starts_with("1 chart written"));
         assert_eq!(database.0.psql(STORED), ingested);
     }
-    database.0.psql("INSERT INTO chart_previews VALUES (sha256('x'), '{}')");
-    assert!(database.try_run(&["verify"]).stdout.contains("1 preview without a chart\n"));
 }
 
 /// The others are computed, and the exit code is 1.
@@ -169,16 +160,15 @@ async fn charts_without_their_rox_file_are_reported() {
     assert_eq!(database.0.psql("SELECT count(*) FROM charts WHERE density_curve IS NULL"), "3");
 }
 
-/// A chart that an older version stored gets its preview from its ROX file, not from a file that is ingested
-/// again.
+/// A chart that an older version stored gets its density curve from its ROX file, not from a file that is
+/// ingested again.
 #[tokio::test]
-async fn an_ingest_writes_previews_of_new_charts_only() {
+async fn an_ingest_writes_curves_of_new_charts_only() {
     let database = sample_database().await;
     database.0.psql(CLEAR);
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
     database.ingest(&library);
     database.run(&["ingest", "--full", samples().to_str().unwrap()]);
-    assert_eq!(database.0.psql("SELECT count(*) FROM chart_previews"), "1");
     assert_eq!(database.0.psql("SELECT count(density_curve) FROM charts"), "1");
 }

@@ -222,8 +222,8 @@ async fn second_import_changes_nothing() {
     let export = original.export();
     let restored = Database::new().await;
     restored.run(&["import", export.to_str().unwrap()]);
-    let rows = "SELECT c.xmin, m.xmin, r.xmin, p.xmin, s.xmin FROM charts c JOIN rox_files r USING (hash)
-                JOIN chart_previews p USING (hash) JOIN chartset_charts m ON chart_hash = hash
+    let rows = "SELECT c.xmin, m.xmin, r.xmin, s.xmin FROM charts c JOIN rox_files r USING (hash)
+                JOIN chartset_charts m ON chart_hash = hash
                 JOIN chartsets s ON s.id = chartset_id ORDER BY chartset_id, hash";
     let before = restored.0.psql(rows);
     let summary = restored.run(&["import", export.to_str().unwrap()]);

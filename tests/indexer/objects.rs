@@ -14,11 +14,8 @@ use super::table_locks::{
 };
 use super::*;
 
-/// The rows of both tables of files, as `hash` and whether they have bytes and an object.
-const PLACES: &str =
-    "SELECT count(*) FILTER (WHERE bytes IS NOT NULL), count(*) FILTER (WHERE object IS NOT NULL)
-                      FROM (SELECT bytes, object FROM rox_files
-                            UNION ALL SELECT json, object FROM chart_previews) AS files";
+/// The numbers of ROX files with bytes and with an object.
+const PLACES: &str = "SELECT count(bytes), count(object) FROM rox_files";
 
 /// A database and a folder of objects.
 struct Site {
@@ -76,12 +73,12 @@ impl Site {
             .collect()
     }
 
-    /// The object with a file of a chart.
-    fn object_of(&self, table: &str, hash: &str) -> PathBuf {
+    /// The object with the ROX file of a chart.
+    fn object_of(&self, hash: &str) -> PathBuf {
         let name = self
             .database
             .0
-            .psql(&format!("SELECT encode(object, 'hex') FROM {table} WHERE hash = '\\x{hash}'"));
+            .psql(&format!("SELECT encode(object, 'hex') FROM rox_files WHERE hash = '\\x{hash}'"));
         self.objects().remove(&name).unwrap_or_else(|| panic!("no object {name}"))
     }
 
@@ -106,16 +103,14 @@ fn library() -> Library {
 
 /// The content of all files, which are in PostgreSQL.
 fn contents(database: &Database) -> String {
-    database.0.psql(
-        "SELECT hash, md5(bytes), md5(json) FROM rox_files JOIN chart_previews USING (hash) ORDER BY hash",
-    )
+    database.0.psql("SELECT hash, md5(bytes) FROM rox_files ORDER BY hash")
 }
 
 #[tokio::test]
 async fn new_files_are_objects() {
     let (site, library) = Site::ingested().await;
-    assert_eq!(site.places(), "0|6");
-    assert_eq!(site.objects().len(), 6);
+    assert_eq!(site.places(), "0|3");
+    assert_eq!(site.objects().len(), 3);
     for (name, path) in site.objects() {
         assert_eq!(blake3::hash(&fs::read(path).unwrap()).to_hex().as_str(), name);
     }
@@ -126,7 +121,7 @@ async fn new_files_are_objects() {
     assert!(verified.stderr.contains("set OBJECT_STORE_URL"), "{}", verified.stderr);
     library.osu("alpha/3 three/a.osu", ChartSpec::numbered(4));
     site.database.ingest(&library);
-    assert_eq!(site.places(), "2|6");
+    assert_eq!(site.places(), "1|3");
     site.verified();
 }
 
@@ -135,29 +130,29 @@ async fn files_move_both_ways_unchanged() {
     let site = Site::new().await;
     site.database.ingest(&library());
     let before = contents(&site.database);
-    assert_eq!(site.places(), "6|0");
-    // Killed between the tables.
-    let lock = block_table(&site.database, "chart_previews").await;
+    assert_eq!(site.places(), "3|0");
+    // Killed before it wrote.
+    let lock = block_table(&site.database, "rox_files").await;
     let child = site.start(&["objects", "migrate"]);
-    wait_until_blocked(&site.database, "chart_previews").await;
+    wait_until_blocked(&site.database, "rox_files").await;
     kill(child);
     release(&site.database, lock);
-    assert_eq!(site.places(), "3|3");
+    assert_eq!(site.places(), "3|0");
     assert_eq!(site.run(&["objects", "migrate"]), "3 files moved to the object store\n");
-    assert_eq!(site.places(), "0|6");
+    assert_eq!(site.places(), "0|3");
     site.verified();
     assert_eq!(site.run(&["objects", "migrate"]), "0 files moved to the object store\n");
 
-    let lock = block_table(&site.database, "chart_previews").await;
+    let lock = block_table(&site.database, "rox_files").await;
     let child = site.start(&["objects", "migrate", "--to-postgres"]);
-    wait_until_blocked(&site.database, "chart_previews").await;
+    wait_until_blocked(&site.database, "rox_files").await;
     kill(child);
     release(&site.database, lock);
-    assert_eq!(site.places(), "3|3");
+    assert_eq!(site.places(), "0|3");
     assert_eq!(site.run(&["objects", "migrate", "--to-postgres"]), "3 files moved to PostgreSQL\n");
-    assert_eq!(site.places(), "6|0");
+    assert_eq!(site.places(), "3|0");
     assert_eq!(contents(&site.database), before);
-    assert_eq!(site.objects().len(), 6, "readers may still read them");
+    assert_eq!(site.objects().len(), 3, "readers may still read them");
     assert!(site.run(&["objects", "gc", "--grace", "0s"]).ends_with(" bytes deleted\n"));
     assert_eq!(site.objects().len(), 0);
     let run = site.database.try_run(&["objects", "migrate"]);
@@ -181,7 +176,7 @@ async fn exports_do_not_depend_on_the_place() {
     assert_eq!(from_objects, in_postgresql);
     let other = Site::new().await;
     other.run(&["import", folder.to_str().unwrap()]);
-    assert_eq!(other.places(), "0|6");
+    assert_eq!(other.places(), "0|3");
     other.verified();
     assert!(other.objects().keys().eq(site.objects().keys()));
 }
@@ -195,39 +190,33 @@ async fn mirrors_store_objects() {
     let service = Service::start_with(site.database.0.url(), &options);
     let mirror = Site::new().await;
     mirror.run(&["mirror", &format!("http://{}", service.address()), "--once"]);
-    assert_eq!(mirror.places(), "0|6");
+    assert_eq!(mirror.places(), "0|3");
     mirror.verified();
     let chart = ChartSpec::numbered(3).note_hash();
-    let object = mirror.object_of("rox_files", &chart);
+    let object = mirror.object_of(&chart);
     site.run(&["remove", "chart", &chart]);
     mirror.run(&["mirror", &format!("http://{}", service.address()), "--once"]);
     assert!(!object.exists(), "removed there, it is deleted here");
-    assert_eq!(mirror.places(), "0|4");
+    assert_eq!(mirror.places(), "0|2");
 }
 
 #[tokio::test]
 async fn lost_objects_are_found() {
     let (site, _library) = Site::ingested().await;
-    let [missing, damaged, preview] = [1, 2, 3].map(|number| ChartSpec::numbered(number).note_hash());
-    fs::remove_file(site.object_of("rox_files", &missing)).unwrap();
-    fs::write(site.object_of("rox_files", &damaged), "x").unwrap();
-    fs::remove_file(site.object_of("chart_previews", &preview)).unwrap();
+    let [missing, damaged] = [1, 2].map(|number| ChartSpec::numbered(number).note_hash());
+    fs::remove_file(site.object_of(&missing)).unwrap();
+    fs::write(site.object_of(&damaged), "x").unwrap();
     let verified = site.try_run(&["verify"]);
     assert_eq!(verified.code, Some(1));
-    for (hash, finding) in [
-        (&missing, "its ROX file is lost: object"),
-        (&damaged, "its ROX file is lost: object"),
-        (&preview, "its preview is lost: object"),
-    ] {
-        assert!(verified.stdout.contains(&format!("chart {hash}: {finding}")), "{}", verified.stdout);
+    for hash in [&missing, &damaged] {
+        let finding = format!("chart {hash}: its ROX file is lost: object");
+        assert!(verified.stdout.contains(&finding), "{}", verified.stdout);
     }
-    assert!(verified.stdout.contains(", 3 findings"), "{}", verified.stdout);
+    assert!(verified.stdout.contains(", 2 findings"), "{}", verified.stdout);
     let moved = site.try_run(&["objects", "migrate", "--to-postgres"]);
     assert_eq!(moved.code, Some(1));
-    assert!(moved.stdout.ends_with("3 files moved to PostgreSQL\n"), "{}", moved.stdout);
-    // A preview is computed again; a ROX file comes from its chart file.
+    assert!(moved.stdout.ends_with("1 file moved to PostgreSQL\n"), "{}", moved.stdout);
     site.run(&["objects", "migrate"]);
-    site.try_run(&["backfill", "--full"]);
     let files = Library::new();
     for (number, hash) in [(1, &missing), (2, &damaged)] {
         files.osu(&format!("{number}.osu"), ChartSpec::numbered(number));
@@ -247,18 +236,18 @@ async fn orphans_are_deleted_after_the_grace_period() {
     wait_until_blocked(&site.database, "rox_files").await;
     kill(child);
     release(&site.database, lock);
-    assert_eq!(site.places(), "0|6");
-    assert_eq!(site.objects().len(), 8);
+    assert_eq!(site.places(), "0|3");
+    assert_eq!(site.objects().len(), 4);
     let stranger = site.folder.path().join("00/README");
     fs::create_dir_all(stranger.parent().unwrap()).unwrap();
     fs::write(&stranger, "").unwrap();
     assert!(site.run(&["objects", "gc"]).ends_with(", 0 with 0 bytes deleted\n"));
     let collected = site.run(&["objects", "gc", "--grace", "0s"]);
-    assert!(collected.starts_with("8 objects with ") && collected.contains(", 2 with "), "{collected}");
+    assert!(collected.starts_with("4 objects with ") && collected.contains(", 1 with "), "{collected}");
     assert!(stranger.exists());
     site.verified();
     site.ingest(&library);
-    assert_eq!(site.places(), "0|8");
+    assert_eq!(site.places(), "0|4");
     site.verified();
 }
 
@@ -271,13 +260,13 @@ async fn objects_of_a_running_ingest_stay() {
     let lock = block_table(&site.database, "chart_aliases").await;
     let mut ingest = site.start(&["ingest", &library.argument()]);
     wait_until_blocked(&site.database, "chart_aliases").await;
-    assert_eq!(site.objects().len(), 8);
+    assert_eq!(site.objects().len(), 4);
     let mut collection = site.start(&["objects", "gc", "--grace", "0s"]);
     wait_until_removals_are_blocked(&site.database).await;
     release(&site.database, lock);
     assert!(ingest.wait().unwrap().success());
     assert!(collection.wait().unwrap().success());
-    assert_eq!((&*site.places(), site.objects().len()), ("0|8", 8));
+    assert_eq!((&*site.places(), site.objects().len()), ("0|4", 4));
     site.verified();
 }
 
@@ -286,7 +275,7 @@ async fn objects_of_a_running_ingest_stay() {
 async fn object_that_is_back_is_copied_before_it_is_deleted() {
     let (site, _library) = Site::ingested().await;
     let chart = ChartSpec::numbered(1).note_hash();
-    let object = site.object_of("rox_files", &chart);
+    let object = site.object_of(&chart);
     let content = fs::read(&object).unwrap();
     // By a command that does not know of the objects.
     site.database.run(&["remove", "chart", &chart]);
@@ -306,32 +295,32 @@ async fn object_that_is_back_is_copied_before_it_is_deleted() {
 async fn removed_charts_have_no_objects() {
     let (site, library) = Site::ingested().await;
     let [removed, other, of_set] = [1, 2, 3].map(|number| ChartSpec::numbered(number).note_hash());
-    let object = site.object_of("rox_files", &removed);
+    let object = site.object_of(&removed);
     site.run(&["remove", "chart", &removed]);
     assert!(!object.exists());
-    assert_eq!((&*site.places(), site.objects().len()), ("2|4", 4));
+    assert_eq!((&*site.places(), site.objects().len()), ("1|2", 2));
     let chartset = site.database.chartsets()["alpha/2 two"].clone();
-    let object = site.object_of("rox_files", &of_set);
+    let object = site.object_of(&of_set);
     site.run(&["remove", "chartset", &chartset]);
     assert!(!object.exists());
-    assert_eq!((&*site.places(), site.objects().len()), ("4|2", 2));
+    assert_eq!((&*site.places(), site.objects().len()), ("2|1", 1));
     // Neither a move nor an ingest nor a replacement makes it an object again.
     site.run(&["objects", "migrate"]);
     site.ingest(&library);
     let file = library.root().join("alpha/1 one/a.osu");
     site.run(&["replace-rox", &removed, "--from", file.to_str().unwrap()]);
-    assert_eq!((&*site.places(), site.objects().len()), ("4|2", 2));
+    assert_eq!((&*site.places(), site.objects().len()), ("2|1", 1));
     library.osu("alpha/2 two/b.osu", ChartSpec::numbered(4));
     site.ingest(&library);
-    assert_eq!((&*site.places(), site.objects().len()), ("6|2", 2));
+    assert_eq!((&*site.places(), site.objects().len()), ("3|1", 1));
     site.verified();
     site.run(&["restore", "chart", &removed]);
     site.run(&["objects", "migrate"]);
-    assert_eq!((&*site.places(), site.objects().len()), ("4|4", 4));
+    assert_eq!((&*site.places(), site.objects().len()), ("2|2", 2));
     site.run(&["remove", "chart", &other, "--erase"]);
-    assert_eq!((&*site.places(), site.objects().len()), ("4|2", 2));
+    assert_eq!((&*site.places(), site.objects().len()), ("2|1", 1));
     site.run(&["remove", "chartset", &chartset, "--erase"]);
-    assert_eq!((&*site.places(), site.objects().len()), ("0|2", 2));
+    assert_eq!((&*site.places(), site.objects().len()), ("0|1", 1));
     site.verified();
 }
 
@@ -343,17 +332,17 @@ async fn interrupted_removals_are_completed() {
         let [chart, other] = [1, 2].map(|number| ChartSpec::numbered(number).note_hash());
         // By a command that does not know of the objects.
         site.database.run(&["remove", "chart", &chart]);
-        assert_eq!((&*site.places(), site.objects().len()), ("0|6", 6));
+        assert_eq!((&*site.places(), site.objects().len()), ("0|3", 3));
         // Killed after the bytes were stored, before the objects were deleted.
         site.database.0.psql(&format!(
             "UPDATE rox_files SET bytes = '\\x{}' WHERE hash = '\\x{chart}'",
-            hex(&fs::read(site.object_of("rox_files", &chart)).unwrap())
+            hex(&fs::read(site.object_of(&chart)).unwrap())
         ));
         let arguments: Vec<&str> =
             command.iter().map(|argument| if argument.is_empty() { &*chart } else { argument }).collect();
         site.run(&arguments);
-        assert_eq!((&*site.places(), site.objects().len()), ("2|4", 4));
-        assert!(site.object_of("rox_files", &other).exists());
+        assert_eq!((&*site.places(), site.objects().len()), ("1|2", 2));
+        assert!(site.object_of(&other).exists());
         site.verified();
     }
 }
@@ -362,28 +351,12 @@ async fn interrupted_removals_are_completed() {
 async fn replaced_files_are_deleted() {
     let (site, library) = Site::ingested().await;
     let chart = ChartSpec::numbered(1).note_hash();
-    let earlier = ["rox_files", "chart_previews"].map(|table| site.object_of(table, &chart));
+    let earlier = site.object_of(&chart);
     library
         .osu("alpha/1 one/a.osu", ChartSpec { title: "Another".into(), bpm: 99.0, ..ChartSpec::numbered(1) });
     let file = library.root().join("alpha/1 one/a.osu");
     site.run(&["replace-rox", &chart, "--from", file.to_str().unwrap()]);
-    assert!(earlier.iter().all(|object| !object.exists()));
-    assert_eq!((&*site.places(), site.objects().len()), ("0|6", 6));
-    site.verified();
-}
-
-#[tokio::test]
-async fn backfilled_previews_are_objects() {
-    let (site, _library) = Site::ingested().await;
-    site.database
-        .0
-        .psql("DELETE FROM chart_previews WHERE hash = (SELECT min(hash::text)::bytea FROM chart_previews)");
-    assert_eq!(site.places(), "0|5");
-    assert!(site.run(&["backfill", "--full"]).starts_with("1 chart written, 2 up to date"));
-    assert_eq!(site.places(), "0|6");
-    // Where a preview is does not matter.
-    site.run(&["objects", "migrate", "--to-postgres"]);
-    assert!(site.run(&["backfill", "--full"]).starts_with("0 charts written, 3 up to date"));
-    assert_eq!(site.places(), "6|0");
+    assert!(!earlier.exists());
+    assert_eq!((&*site.places(), site.objects().len()), ("0|3", 3));
     site.verified();
 }

@@ -210,7 +210,7 @@ impl Sets {
             variant: None,
             analysis: Some(charts::analysis(&numbers, &hash)),
             rox: Some(charts::rox(numbers.notes, random)),
-            preview: None,
+            curve: None,
             metadata: text(common, numbers.keys.get(), (place, of), random),
             declared_source: alpha.filter(|_| per_mille(random, 900)).cloned(),
             alpha_beatmap_id: alpha.map(|_| self.first_reference + set * plan::MAX_CHARTS + u64::from(place)),

@@ -15,10 +15,10 @@ pub(super) fn with_notes(chart: ChartDraft) -> ChartDraft {
     let mut random = Rng::with_seed(u64::from_le_bytes(*seed));
     let file = chart_file(&chart.numbers, &chart.metadata, &mut random);
     let decoded = decode(ChartFormat::Osu, file.as_bytes()).ok().and_then(|mut file| file.charts.pop());
-    let Some(ChartDraft { hash, numbers, variant, analysis, rox, preview, aliases, .. }) = decoded else {
+    let Some(ChartDraft { hash, numbers, variant, analysis, rox, curve, aliases, .. }) = decoded else {
         unreachable!("a generated chart can be decoded: {file}")
     };
-    ChartDraft { hash, numbers, variant, analysis, rox, preview, aliases, ..chart }
+    ChartDraft { hash, numbers, variant, analysis, rox, curve, aliases, ..chart }
 }
 
 fn chart_file(numbers: &ChartNumbers, metadata: &ChartMetadata, random: &mut Rng) -> String {

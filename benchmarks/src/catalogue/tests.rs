@@ -181,7 +181,7 @@ fn valid_rox_files_have_about_the_numbers_of_random_ones() {
     for (chart, expected) in charts(&valid).zip(charts(&random)) {
         let content = inspect_rox(chart.rox.as_ref().unwrap()).unwrap();
         assert_eq!((content.hash, content.numbers), (chart.hash, chart.numbers));
-        assert_eq!(chart.preview, Some(content.preview));
+        assert_eq!(chart.curve, Some(content.curve));
         assert_eq!(chart.metadata, expected.metadata);
         let (numbers, expected) = (chart.numbers, expected.numbers);
         assert_eq!((numbers.keys, numbers.bpm_main), (expected.keys, expected.bpm_main));

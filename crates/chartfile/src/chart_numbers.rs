@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use chart_index_domain::{ChartNumbers, round_to_thousandths};
-use chart_index_rox::{RoxChart, TimingPoint};
-
-use crate::note_hash::CanonicalNotes;
+use chart_index_rox::{CanonicalNotes, RoxChart, TimingPoint};
 
 /// The numbers of `chart`, whose canonical notes are `notes`.
 ///

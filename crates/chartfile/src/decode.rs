@@ -83,7 +83,7 @@ fn draft(chart: GameChart, is_stored: IsStored<'_>) -> Result<ChartDraft, Refusa
         declared_source: chartset_id.map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference }),
         alpha_beatmap_id: encoded.metadata.chart_id,
         rox: encoded.rox,
-        preview: encoded.preview,
+        curve: encoded.curve,
         aliases: FileAliases::new(Vec::new(), encoded.roll_variant.into_iter().collect()),
     })
 }

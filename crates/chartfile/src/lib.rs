@@ -1,11 +1,9 @@
-//! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers, preview and metadata.
+//! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers and metadata.
 //!
 //! - [`decode`] reads a chart file of either game, with one chart or several;
 //! - [`archive`] reads the chart files of an archive into memory;
-//! - [`inspect_rox`] recomputes note hash, numbers, analysis and preview from a stored ROX file;
-//! - [`note_hash`] defines the note hash;
-//! - [`preview`] defines the preview;
-//! - [`CanonicalNotes::analysis`](note_hash::CanonicalNotes::analysis) computes rating and patterns.
+//! - [`inspect_rox`] recomputes note hash, numbers, analysis and density curve from a stored ROX file;
+//! - [`rating()`] and [`patterns()`] analyse the notes of a chart.
 //!
 //! Each format has a reader of its own, which follows its game (decision 0007) and gives a `GameChart`. What is
 //! derived from it, with the ROX file, is in `rox_file`. Every file or chart that is not indexed has a
@@ -19,11 +17,9 @@ mod dotnet;
 mod format;
 mod game_chart;
 mod metadata;
-pub mod note_hash;
 mod osu;
 mod panic_guard;
 mod patterns;
-pub mod preview;
 mod qua;
 mod rating;
 mod refusal;
@@ -33,6 +29,8 @@ mod text_encoding;
 
 pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};
 pub use format::{ChartFormat, skip_replaced_simfiles};
+pub use patterns::patterns;
+pub use rating::rating;
 pub use refusal::{Refusal, RefusedChart};
 pub use rox_file::{IsStored, RoxContent, inspect_rox};
 pub use text_encoding::decode_file_name;

@@ -1,8 +1,7 @@
 //! Computes the patterns of a chart, version 1 (docs/formats/patterns.md).
 
 use chart_index_domain::{Pattern, Patterns};
-
-use crate::note_hash::{CanonicalNote, CanonicalNotes};
+use chart_index_rox::{CanonicalNote, CanonicalNotes};
 
 /// A note joins the current row if it starts at most this much after the first note of the row.
 const ROW_MS: u32 = 2;
@@ -43,26 +42,25 @@ impl Row {
     }
 }
 
-impl CanonicalNotes {
-    /// The patterns of the chart (docs/formats/patterns.md).
-    #[must_use]
-    pub fn patterns(&self) -> Patterns {
-        let mut rows = rows(self.notes());
-        classify(&mut rows, self.keys().get());
-        let mut counts = Patterns::default().row_shares.map(u64::from);
-        for class in rows.iter().filter_map(|row| row.class) {
-            counts[class as usize] += 1;
-        }
-        let (row_count, length_ms) = (rows.len() as u64, self.length_ms());
-        let lns = self.notes().iter().filter(|note| note.end_ms.is_some()).count();
-        let (rows_per_second_median, rows_per_second_p90) = rows_per_second(&rows, length_ms);
-        Patterns {
-            row_shares: counts.map(|count| percent(count, row_count)),
-            ln_note_share: percent(lns as u64, self.notes().len() as u64),
-            ln_time_share: percent(held_ms(self.notes()), length_ms.into()),
-            rows_per_second_median,
-            rows_per_second_p90,
-        }
+/// The patterns of a chart (docs/formats/patterns.md).
+#[must_use]
+pub fn patterns(chart: &CanonicalNotes) -> Patterns {
+    let (notes, length_ms) = (chart.notes(), chart.length_ms());
+    let mut rows = rows(notes);
+    classify(&mut rows, chart.keys().get());
+    let mut counts = Patterns::default().row_shares.map(u64::from);
+    for class in rows.iter().filter_map(|row| row.class) {
+        counts[class as usize] += 1;
+    }
+    let row_count = rows.len() as u64;
+    let lns = notes.iter().filter(|note| note.end_ms.is_some()).count();
+    let (rows_per_second_median, rows_per_second_p90) = rows_per_second(&rows, length_ms);
+    Patterns {
+        row_shares: counts.map(|count| percent(count, row_count)),
+        ln_note_share: percent(lns as u64, notes.len() as u64),
+        ln_time_share: percent(held_ms(notes), length_ms.into()),
+        rows_per_second_median,
+        rows_per_second_p90,
     }
 }
 
@@ -189,7 +187,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::note_hash::TimedNote;
+    use chart_index_rox::TimedNote;
 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -254,7 +252,7 @@ mod tests {
             for (class, share) in vector.shares {
                 expected.row_shares[class.parse::<Pattern>().unwrap() as usize] = share;
             }
-            assert_eq!(notes.patterns(), expected, "{name}");
+            assert_eq!(patterns(&notes), expected, "{name}");
         }
     }
 
@@ -335,7 +333,7 @@ mod tests {
 
         #[test]
         fn shares_add_up_to_100_and_rounding((keys, notes) in notes()) {
-            let patterns = canonical(keys, &notes).patterns();
+            let patterns = patterns(&canonical(keys, &notes));
             let classes = patterns.row_shares.iter().filter(|share| **share > 0).count();
             let sum: usize = patterns.row_shares.iter().map(|share| usize::from(*share)).sum();
             prop_assert!(sum <= 100 + classes.div_ceil(2), "{:?}", patterns);
@@ -344,9 +342,9 @@ mod tests {
         }
 
         #[test]
-        fn any_times_have_an_analysis(times in vec((0..=u32::MAX, 0..7_u8, option::of(0..=u32::MAX)), 1..200)) {
-            let analysis = canonical(7, &times).analysis();
-            prop_assert!(analysis.patterns.row_shares.iter().all(|share| *share <= 100));
+        fn any_times_have_patterns(times in vec((0..=u32::MAX, 0..7_u8, option::of(0..=u32::MAX)), 1..200)) {
+            let patterns = patterns(&canonical(7, &times));
+            prop_assert!(patterns.row_shares.iter().all(|share| *share <= 100));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Computes the rating of a chart: alphaStars, version 1 (docs/formats/rating.md, decision 0081).
 
 use chart_index_domain::Rating;
+use chart_index_rox::{CanonicalNote, CanonicalNotes};
 use rosu_pp::model::hit_object::{HitObject, HitObjectKind, HoldNote, Pos};
 use rosu_pp::model::mode::GameMode;
 use rosu_pp::{Beatmap, Difficulty};
 
-use crate::note_hash::{CanonicalNote, CanonicalNotes};
 use crate::panic_guard::catch_panic;
 
 /// Charts with fewer notes have no rating: it would say how long they are rather than how hard.
@@ -14,21 +14,19 @@ const MIN_NOTES: usize = 50;
 /// The width of the playfield in the units of the calculation.
 const WIDTH: f32 = 512.0;
 
-impl CanonicalNotes {
-    /// The rating of the chart; `None` below 50 notes, above the maximum, and for notes that the calculation
-    /// refuses (docs/formats/rating.md). Never panics.
-    #[must_use]
-    pub fn rating(&self) -> Option<Rating> {
-        if self.notes().len() < MIN_NOTES {
-            return None;
-        }
-        let keys = self.keys().get();
-        let mut stars = stars_of(keys, self.notes())?;
-        if order_matters(self.notes()) {
-            stars = stars.max(stars_of(keys, &mirrored(keys, self.notes()))?);
-        }
-        hundredths(stars).and_then(Rating::from_hundredths)
+/// The rating of a chart; `None` below 50 notes, above the maximum, and for notes that the calculation refuses
+/// (docs/formats/rating.md). Never panics.
+#[must_use]
+pub fn rating(chart: &CanonicalNotes) -> Option<Rating> {
+    let (keys, notes) = (chart.keys().get(), chart.notes());
+    if notes.len() < MIN_NOTES {
+        return None;
     }
+    let mut stars = stars_of(keys, notes)?;
+    if order_matters(notes) {
+        stars = stars.max(stars_of(keys, &mirrored(keys, notes))?);
+    }
+    hundredths(stars).and_then(Rating::from_hundredths)
 }
 
 /// The notes with the columns in reverse, in the order of the note hash.
@@ -95,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::note_hash::TimedNote;
+    use chart_index_rox::TimedNote;
 
     fn chart(keys: u8, notes: impl Iterator<Item = (i64, u8, Option<i64>)>) -> CanonicalNotes {
         let timed = notes.map(|(start_ms, column, end_ms)| TimedNote {
@@ -107,7 +105,7 @@ mod tests {
     }
 
     fn stars(notes: &CanonicalNotes) -> Option<u16> {
-        notes.rating().map(Rating::hundredths)
+        rating(notes).map(Rating::hundredths)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use chart_index_domain::InvalidKeyCount;
-use chart_index_rox::{InvalidChart, RoxError};
+use chart_index_rox::{InvalidChart, InvalidNotes, RoxError};
 
 use crate::metadata::excerpt;
 
@@ -167,6 +167,7 @@ impl Refusal {
             RoxError::Invalid(error) => Self::from_invalid(error),
             RoxError::LimitExceeded { what, .. } => Self::LimitExceeded { what },
             RoxError::TimeOutOfRange => Self::TimeOutOfRange,
+            RoxError::Notes(error) => (*error).into(),
             other => Self::undecodable(&match other.source() {
                 Some(cause) => format!("{other}: {cause}"),
                 None => other.to_string(),
@@ -176,6 +177,17 @@ impl Refusal {
 
     pub(crate) fn undecodable(reason: &str) -> Self {
         Self::Undecodable { reason: excerpt(reason) }
+    }
+}
+
+impl From<InvalidNotes> for Refusal {
+    fn from(error: InvalidNotes) -> Self {
+        match error {
+            InvalidNotes::NoNotes => Self::NoNotes,
+            InvalidNotes::KeyCount(error) => Self::KeyCount(error),
+            InvalidNotes::Column { column, keys } => Self::Column { column, keys },
+            InvalidNotes::TimeOutOfRange => Self::TimeOutOfRange,
+        }
     }
 }
 

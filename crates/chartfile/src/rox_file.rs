@@ -1,16 +1,16 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
 use chart_index_domain::{
-    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, FileAliases, NoteHash, Variant,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, DensityCurve, FileAliases, NoteHash, Variant,
 };
 pub(crate) use chart_index_rox::MAX_NOTES;
-use chart_index_rox::{MAX_TIMING_POINTS, Metadata, NoteType, RoxChart, TimingPoint};
+use chart_index_rox::{CanonicalNotes, MAX_TIMING_POINTS, Metadata, NoteType, RoxChart, TimingPoint};
 
 use crate::Refusal;
 use crate::chart_numbers::chart_numbers;
-use crate::note_hash::CanonicalNotes;
 use crate::panic_guard::catch_panic;
-use crate::preview::chart_preview;
+use crate::patterns::patterns;
+use crate::rating::rating;
 
 /// Reports whether the ROX file of a note hash is already stored, in which case it is not encoded again.
 pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
@@ -26,8 +26,8 @@ pub(crate) struct EncodedChart {
     pub(crate) rox: Option<Vec<u8>>,
     /// The rating and the patterns, with the ROX file.
     pub(crate) analysis: Option<ChartAnalysis>,
-    /// The preview, with the ROX file.
-    pub(crate) preview: Option<ChartPreview>,
+    /// The density curve, with the ROX file.
+    pub(crate) curve: Option<DensityCurve>,
     pub(crate) metadata: Metadata,
 }
 
@@ -42,8 +42,8 @@ pub struct RoxContent {
     pub variant: Option<Variant>,
     /// Computed from its notes.
     pub analysis: ChartAnalysis,
-    /// Notes, timing and density curve for display.
-    pub preview: ChartPreview,
+    /// Computed from its notes.
+    pub curve: DensityCurve,
 }
 
 impl RoxContent {
@@ -56,7 +56,7 @@ impl RoxContent {
             variant: self.variant,
             analysis: Some(self.analysis),
             rox: Some(rox),
-            preview: Some(self.preview),
+            curve: Some(self.curve),
             metadata: ChartMetadata::default(),
             declared_source: None,
             alpha_beatmap_id: None,
@@ -65,21 +65,26 @@ impl RoxContent {
     }
 }
 
-/// Decodes a ROX file and computes the note hash, the numbers, the variant, the analysis and the preview of its
-/// chart.
+/// Decodes a ROX file and computes the note hash, the numbers, the variant, the analysis and the density curve
+/// of its chart.
 ///
 /// For a ROX file from [`decode`](crate::decode) they equal those that it returned.
 pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
     catch_panic(|| {
         let chart = chart_index_rox::read(bytes).map_err(|error| Refusal::from_rox(&error))?;
         let notes = CanonicalNotes::from_chart(&chart)?;
-        let (numbers, preview) = (chart_numbers(&chart, &notes), chart_preview(&chart, &notes)?);
-        let (variant, analysis) = (notes.variant(), notes.analysis());
-        Ok(RoxContent { hash: notes.hash(), numbers, variant, analysis, preview })
+        let starts = notes.notes().iter().map(|note| note.start_ms);
+        Ok(RoxContent {
+            hash: notes.hash(),
+            numbers: chart_numbers(&chart, &notes),
+            variant: notes.rows().variant(),
+            analysis: ChartAnalysis { rating: rating(&notes), patterns: patterns(&notes) },
+            curve: DensityCurve::from_starts(starts, notes.length_ms()),
+        })
     })
 }
 
-/// Computes note hash, numbers, ROX file, analysis and preview of a chart without its mines and bursts.
+/// Computes note hash, numbers, ROX file, analysis and density curve of a chart without its mines and bursts.
 ///
 /// The ROX file is read again before it is returned, so that the ROX file of every indexed chart gives the
 /// chart's own hash; neither is done if `is_stored` reports that the ROX file exists.
@@ -91,7 +96,7 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
         return Err(Refusal::LimitExceeded { what: "timing points" });
     }
     let with_rolls = CanonicalNotes::starts_with_rolls(&chart).and_then(Result::ok);
-    let roll_variant = with_rolls.and_then(|notes| notes.variant());
+    let roll_variant = with_rolls.and_then(|notes| notes.rows().variant());
     chart.remove_unsupported_notes();
     put_in_order(&mut chart);
     let notes = CanonicalNotes::from_chart(&chart)?;
@@ -99,9 +104,9 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
     let new = if is_stored(&hash) { None } else { Some(encode_verified(&mut chart, hash, numbers)?) };
     let (rox, content) = new.unzip();
-    let (analysis, preview) = content.map(|content| (content.analysis, content.preview)).unzip();
-    let (variant, metadata) = (notes.variant(), chart.metadata);
-    Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, analysis, preview, metadata })
+    let (analysis, curve) = content.map(|content| (content.analysis, content.curve)).unzip();
+    let (variant, metadata) = (notes.rows().variant(), chart.metadata);
+    Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, analysis, curve, metadata })
 }
 
 /// Puts a chart in the form of a valid ROX file (docs/formats/rox.md, "Valid charts"): notes and timing points

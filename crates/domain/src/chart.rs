@@ -160,15 +160,6 @@ pub struct ChartValues {
     pub curve: Option<DensityCurve>,
 }
 
-/// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChartPreview {
-    /// The shape of the chart for lists that compare charts.
-    pub curve: DensityCurve,
-    /// The notes and the timing as JSON (docs/formats/preview.md).
-    pub json: Vec<u8>,
-}
-
 /// Rounds to 3 decimals, the precision of BPM and density in the API. Values that are not finite become 0.
 #[must_use]
 pub fn round_to_thousandths(value: f64) -> f64 {

@@ -216,7 +216,7 @@ impl ChartRecord {
             variant: None,
             analysis: None,
             rox: None,
-            preview: None,
+            curve: None,
             metadata: self.metadata.cleaned(),
             declared_source: self.declared_source,
             alpha_beatmap_id: self.alpha_beatmap_id,

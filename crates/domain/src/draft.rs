@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ChartAnalysis, ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, FileAliases, NoteHash, SourceKind,
+    ChartAnalysis, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, FileAliases, NoteHash, SourceKind,
     SourceRef, Variant,
 };
 
@@ -35,8 +35,8 @@ pub struct ChartDraft {
     pub analysis: Option<ChartAnalysis>,
     /// The ROX file; `None` if the store already has the one of this hash, which is never replaced.
     pub rox: Option<Vec<u8>>,
-    /// The preview of the chart in the ROX file; `None` without one.
-    pub preview: Option<ChartPreview>,
+    /// The density curve of the chart in the ROX file; `None` without one.
+    pub curve: Option<DensityCurve>,
     /// As the file has it, cleaned.
     pub metadata: ChartMetadata,
     /// The source that the metadata names.

@@ -42,9 +42,7 @@ pub mod text;
 mod variant;
 
 pub use analysis::{ANALYSIS_VERSION, ChartAnalysis, Pattern, Patterns, Rating};
-pub use chart::{
-    Chart, ChartMetadata, ChartNumbers, ChartPreview, ChartValues, MAX_CHART_TAGS, round_to_thousandths,
-};
+pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartValues, MAX_CHART_TAGS, round_to_thousandths};
 pub use chart_page::{
     ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, Percentiles, SimilarChart,
 };

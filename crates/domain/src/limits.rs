@@ -90,7 +90,7 @@ mod tests {
             variant: None,
             analysis: None,
             rox: None,
-            preview: None,
+            curve: None,
             metadata: metadata(number),
             declared_source: None,
             alpha_beatmap_id: None,

@@ -1,6 +1,6 @@
 //! Variants: charts with the same order of rows, whatever their times (docs/formats/variant.md).
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::KeyCount;
@@ -44,12 +44,6 @@ pub enum VariantTiming {
     Differs,
 }
 
-/// The part of a preview that has the notes (docs/formats/preview.md).
-#[derive(Deserialize)]
-struct PreviewNotes {
-    columns: Vec<Vec<i64>>,
-}
-
 /// The rows of a chart: the columns in which notes start together, in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
@@ -79,23 +73,6 @@ impl Rows {
             previous = Some(start_ms);
         }
         Self { keys, columns, starts_ms }
-    }
-
-    /// The rows of the notes in a [preview](crate::ChartPreview); `None` if it is malformed.
-    #[must_use]
-    pub fn from_preview(keys: KeyCount, json: &[u8]) -> Option<Self> {
-        let PreviewNotes { columns } = serde_json::from_slice(json).ok()?;
-        let mut notes = Vec::new();
-        for (column, steps) in (0..keys.get()).zip(columns) {
-            let mut start_ms = 0_u32;
-            // A negative number is the duration of the note before it.
-            for step in steps.into_iter().filter(|step| *step >= 0) {
-                start_ms = start_ms.checked_add(u32::try_from(step).ok()?)?;
-                notes.push((start_ms, column));
-            }
-        }
-        notes.sort_unstable();
-        Some(Self::new(keys, notes))
     }
 
     /// When the first note of each row starts, in milliseconds.
@@ -193,17 +170,6 @@ mod tests {
             assert_eq!(other.timing(&original), Some(expected));
         }
         assert_eq!(original.timing(&rows(4, [(0, 0)])), None);
-    }
-
-    #[test]
-    fn rows_are_read_from_previews() {
-        let keys = KeyCount::try_from(4).unwrap();
-        let json = br#"{"version":1,"keys":4,"columns":[[0,250,-500],[2],[],[750]],"timing":[[0,128.0]]}"#;
-        let expected = Rows::new(keys, [(0, 0), (2, 1), (250, 0), (750, 3)]);
-        assert_eq!(Rows::from_preview(keys, json), Some(expected));
-        for malformed in [&b"{}"[..], br#"{"columns":[[4294967295,1]]}"#, br#"{"columns":[["a"]]}"#, b""] {
-            assert_eq!(Rows::from_preview(keys, malformed), None);
-        }
     }
 
     #[test]

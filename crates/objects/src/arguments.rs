@@ -7,7 +7,7 @@ use crate::ObjectStoreUrl;
 /// The object store that a program uses.
 #[derive(Debug, Clone, Args)]
 pub struct ObjectStoreArguments {
-    /// Where new ROX files and previews are stored: `s3://bucket/prefix`, `gs://bucket/prefix`,
+    /// Where new ROX files are stored: `s3://bucket/prefix`, `gs://bucket/prefix`,
     /// `az://container/prefix`, or a folder as `file:///path`. Without it, in PostgreSQL
     #[arg(long, env = "OBJECT_STORE_URL", global = true)]
     object_store_url: Option<ObjectStoreUrl>,

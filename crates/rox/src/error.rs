@@ -5,6 +5,8 @@ use std::io;
 use rkyv::rancor::BoxedError;
 use rox::RoxError as InvalidChart;
 
+use crate::InvalidNotes;
+
 /// Why a ROX file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RoxError {
@@ -35,6 +37,12 @@ pub enum RoxError {
     /// The chart breaks a rule of docs/formats/rox.md, "Valid charts".
     #[error("check the chart of the ROX file")]
     Invalid(#[from] InvalidChart),
+    /// The notes have no note hash.
+    #[error("check the notes of the ROX file")]
+    Notes(#[from] InvalidNotes),
+    /// The preview cannot be written.
+    #[error("write the preview of the ROX file")]
+    Json(#[source] serde_json::Error),
     /// The archive cannot be written.
     #[error("write the archive of the ROX file")]
     Serialize(#[source] BoxedError),

@@ -5,7 +5,7 @@
 //! | Table | One row per | Holds |
 //! |---|---|---|
 //! | `charts`, `rox_files` | note hash | numbers and ROX bytes of the first file ingested with this hash, or the name of an object with them |
-//! | `chart_previews` | note hash | JSON computed from the ROX file, like `charts.density_curve` |
+//! | `chart_previews` | | nothing: the versions before have previews here |
 //! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
 //! | `chart_aliases` | alias of a chart in a chartset | MD5 digests of its files, and variants with rolls |
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
@@ -28,6 +28,7 @@
 //! | View or function | Holds |
 //! |---|---|
 //! | `known_charts` | the charts that are known |
+//! | `server_state` | the server, its position in the WAL, and what identifies it in the feed |
 //! | `checked_chartsets` | chartsets with their last check |
 //! | `indexed_chartsets` | shown chartsets with what search indexes contain of them |
 //! | `chart_occurrences`, `shown_hashes` | the first chartsets with a chart; the charts of a chartset |
@@ -68,7 +69,6 @@ pub use reads::chartset_records::CheckedRecord;
 pub use reads::hash_filters::{HashFilterState, NewHashFilter};
 pub use reads::lookups::{KnownChart, RoxFile, RoxSource};
 pub use reads::sitemap::SitemapPart;
-pub use schema::stored_files::FileTable;
 pub use search::chartset_changes::{ChangesError, ChartsetChanges};
 pub use search::indexed_chartsets::ShownCount;
 pub use search::postgres_search::PostgresSearch;

@@ -22,12 +22,12 @@ use crate::report::{Progress, plural};
 const PAGE: u32 = 2_000;
 /// The maximum number of charts of a batch.
 const BATCH_CHARTS: usize = 256;
-/// The maximum size of the ROX files of a batch, except for a single larger file. Its previews are about as
-/// large, and a decoded chart up to fifty times as large as its file.
+/// The maximum size of the ROX files of a batch, except for a single larger file. A decoded chart is up to
+/// fifty times as large as its file.
 const BATCH_ROX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Computes the previews, ratings and patterns of charts that miss some of them, or of all charts, and stores
-/// those that are missing or differ.
+/// Computes the density curves, ratings and patterns of charts that miss some of them, or of all charts, and
+/// stores those that are missing or differ.
 ///
 /// # Errors
 /// A ROX file is missing or wrong, after all others are done; or the store failed.

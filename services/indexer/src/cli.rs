@@ -195,8 +195,8 @@ pub(crate) enum Command {
     },
     /// Replace the ROX file of a chart with that of another file with the same notes
     ///
-    /// The first file that was ingested with a note hash determines its ROX file, preview and BPM, also if its
-    /// metadata or timing is wrong.
+    /// The first file that was ingested with a note hash determines its ROX file and BPM, also if its metadata
+    /// or timing is wrong.
     ReplaceRox {
         /// Note hash of the chart
         hash: NoteHash,
@@ -238,7 +238,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         metrics: MetricsArguments,
     },
-    /// Compute what an older version did not store: previews, density curves, ratings and patterns of charts
+    /// Compute what an older version did not store: density curves, ratings and patterns of charts
     ///
     /// They are computed from the stored ROX files, for charts that have none or those of another version. Run
     /// it once after an upgrade, while requests are served. It is safe to interrupt it and to run it again.
@@ -332,14 +332,13 @@ pub(crate) enum Command {
     ///
     /// `ingest`, `import`, `restore` and `follow` build it as well.
     Filter,
-    /// Move ROX files and previews between PostgreSQL and the object store, and delete unneeded objects
+    /// Move ROX files between PostgreSQL and the object store, and delete unneeded objects
     Objects {
         #[command(subcommand)]
         command: ObjectsCommand,
     },
-    /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change
-    /// feed match their charts, that the rows match the list of removals, and that the hash filter contains
-    /// every chart
+    /// Check that every ROX file decodes to its note hash, that every chartset and the change feed match
+    /// their charts, that the rows match the list of removals, and that the hash filter contains every chart
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]
@@ -351,7 +350,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum ObjectsCommand {
-    /// Move all ROX files and previews to the object store, except those of removed charts
+    /// Move all ROX files to the object store, except those of removed charts
     ///
     /// Readers and ingests go on. It is safe to interrupt it and to run it again.
     Migrate {
@@ -396,7 +395,7 @@ pub(crate) struct RemoveArguments {
     /// The reason, for the list of removals. It is not published
     #[arg(long, value_name = "TEXT", global = true)]
     pub(crate) reason: Option<String>,
-    /// Delete the data as well: rows, ROX files, previews and metadata. Ingests do not store it again. Only an
+    /// Delete the data as well: rows, ROX files and metadata. Ingests do not store it again. Only an
     /// ingest after `restore` brings it back
     #[arg(long, global = true)]
     pub(crate) erase: bool,

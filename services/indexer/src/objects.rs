@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use chart_index_store::{FilePlace, FileTable, Store};
+use chart_index_store::{FilePlace, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
 use crate::report::plural;
 use crate::stdout;
 
-/// Moves all ROX files and previews.
+/// Moves all ROX files.
 ///
 /// # Errors
 /// The objects of some files are missing or damaged, after all others are moved; or a store failed.
@@ -18,18 +18,13 @@ pub(crate) async fn migrate(store: &Store, to_postgresql: bool) -> Result<()> {
     let place = if to_postgresql { FilePlace::PostgreSql } else { FilePlace::Objects };
     // Never cancelled: an interrupted run is dropped.
     let stop = CancellationToken::new();
-    let (mut moved, mut lost) = (0, 0);
-    for table in FileTable::ALL {
-        let mut after = None;
-        while let Some(batch) =
-            retry_store_call(&stop, || store.move_files_after(table, place, after)).await?
-        {
-            after = Some(batch.last);
-            moved += batch.moved;
-            lost += batch.lost.len() as u64;
-            for (hash, reason) in batch.lost {
-                stdout::print(format_args!("chart {hash}: {reason}"))?;
-            }
+    let (mut moved, mut lost, mut after) = (0, 0, None);
+    while let Some(batch) = retry_store_call(&stop, || store.move_files_after(place, after)).await? {
+        after = Some(batch.last);
+        moved += batch.moved;
+        lost += batch.lost.len() as u64;
+        for (hash, reason) in batch.lost {
+            stdout::print(format_args!("chart {hash}: {reason}"))?;
         }
     }
     let place = if to_postgresql { "PostgreSQL" } else { "the object store" };

@@ -12,7 +12,7 @@ use crate::stdout;
 /// Rows per query.
 const PAGE: u32 = 500;
 
-/// Checks every ROX file, preview and chartset, the list of removals, the change feed and the hash filter, and
+/// Checks every ROX file and chartset, the list of removals, the change feed and the hash filter, and
 /// prints the findings.
 ///
 /// # Errors
@@ -20,7 +20,7 @@ const PAGE: u32 = 500;
 pub(crate) async fn verify(store: &Store) -> Result<()> {
     let mut findings = Findings::default();
     let charts = verify_charts(store, &mut findings).await?;
-    verify_computed(store, &mut findings).await?;
+    verify_computed(&mut findings)?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
     verify_removals(store, &mut findings).await?;
     verify_change_feed(store, &mut findings).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
 #[derive(Default)]
 struct Findings {
     count: u64,
-    /// The charts without all values of this version and their preview, which are one finding together.
+    /// The charts without all values of this version, which are one finding together.
     incomplete: u64,
 }
 
@@ -74,11 +74,8 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
             "chart {hash}: its note hash has version {version}, but should have {NOTE_HASH_VERSION}"
         ))?;
     }
-    if !lost.is_empty() {
-        for loss in lost {
-            findings.add(format_args!("chart {hash}: {loss}"))?;
-        }
-        return Ok(());
+    if let Some(reason) = lost {
+        return findings.add(format_args!("chart {hash}: its ROX file is lost: {reason}"));
     }
     if rox_bytes != rox.len() as u64 {
         findings.add(format_args!(
@@ -96,11 +93,11 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
 }
 
 fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, values, preview, is_complete, .. } = chart;
-    let (Some(preview), true) = (preview, is_complete) else {
+    let StoredChart { hash, values, is_complete, .. } = chart;
+    if !is_complete {
         findings.incomplete += 1;
         return Ok(());
-    };
+    }
     if content.numbers != values.numbers {
         findings.add(format_args!(
             "chart {hash}: its numbers are {:?}, but its ROX file has {:?}",
@@ -116,21 +113,17 @@ fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Find
             values.analysis, content.analysis
         ))?;
     }
-    if content.preview != *preview {
-        findings.add(format_args!("chart {hash}: its preview differs from that of its ROX file"))?;
+    if Some(content.curve) != values.curve {
+        findings.add(format_args!("chart {hash}: its density curve differs from that of its ROX file"))?;
     }
     Ok(())
 }
 
 /// Reports what is not computed once: after an upgrade it is missing from all charts.
-async fn verify_computed(store: &Store, findings: &mut Findings) -> Result<()> {
+fn verify_computed(findings: &mut Findings) -> Result<()> {
     if findings.incomplete > 0 {
         let charts = plural(findings.incomplete, "chart");
         findings.add(format_args!("{charts} without all computed values: run `chart-indexer backfill`"))?;
-    }
-    let orphaned = store.orphaned_previews().await?;
-    if orphaned > 0 {
-        findings.add(format_args!("{} without a chart", plural(orphaned, "preview")))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The handlers: each extracts its parameters, reads through the response cache and responds.
 
 use std::array::TryFromSliceError;
+use std::error::Error;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -16,6 +17,9 @@ use chart_index_http::{
 };
 use chart_index_objects::{ObjectDigest, PublicObjectsUrl};
 use chart_index_store::{RoxFile, RoxSource, Store, VariantRequest};
+
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 
 use crate::LookupState;
 use crate::lookup_body::LookupBody;
@@ -163,8 +167,8 @@ fn cached_rox(RoxFile { bytes, is_replaced }: RoxFile) -> CachedResponse {
     CachedResponse::found(bytes, tag.as_ref().map_or("", EntityTag::as_str))
 }
 
-/// `GET /api/charts/{hash}/preview`. The tag is that of the content: unlike a ROX file, a preview is sent as
-/// gzip as well.
+/// `GET /api/charts/{hash}/preview`, computed from the ROX file. The tag is that of the content: unlike a ROX
+/// file, a preview is sent as gzip as well.
 #[utoipa::path(
     get,
     path = "/api/charts/{hash}/preview",
@@ -181,7 +185,7 @@ pub(crate) async fn preview(
 ) -> Result<Response, ApiError> {
     let fill = {
         let state = Arc::clone(&state);
-        async move || read_preview(&state.store, hash).await
+        async move || read_preview(&state, hash).await
     };
     let key = CacheKey::preview(hash);
     let Some(preview) = state.cache.read_text(key, &headers, fill).await? else {
@@ -191,9 +195,26 @@ pub(crate) async fn preview(
     Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
-async fn read_preview(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
-    let json = store.chart_preview(hash).await?;
-    Ok(json.map_or(CachedResponse::NotFound, |json| TextBody::new(json).into_cached()))
+/// The maximum number of bytes of a ROX file whose preview takes a tenth of a millisecond.
+const SHORT_ROX_FILE: usize = 4 * 1024;
+
+/// Computes the preview, of a long chart on the background runtime: it takes milliseconds.
+async fn read_preview(state: &LookupState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    let Some(RoxFile { bytes, .. }) = state.store.rox(hash).await? else {
+        return Ok(CachedResponse::NotFound);
+    };
+    let failed =
+        |source: Box<dyn Error + Send + Sync>| ReadError::Failed { operation: "compute preview", source };
+    let is_short = bytes.len() <= SHORT_ROX_FILE;
+    let compute =
+        async move { chart_index_rox::preview(&bytes).map(|json| TextBody::new(json).into_cached()) };
+    let computed = if is_short {
+        compute.await
+    } else {
+        let computed = AbortOnDropHandle::new(state.background.spawn(compute.in_current_span())).await;
+        computed.map_err(|error| failed(error.into()))?
+    };
+    computed.map_err(|error| failed(error.into()))
 }
 
 /// A 404 with the tag of the chart, so that it is purged when the chart is added.

@@ -62,7 +62,11 @@ mod tests {
             ("127.0.0.1:1", "127.0.0.1:1"),
             ("10.0.0.7:9090", "10.0.0.7:9090"),
         ] {
-            assert_eq!(connect_address(listen.parse().unwrap()), expected.parse().unwrap(), "{listen}");
+            assert_eq!(
+                connect_address(listen.parse().unwrap()),
+                expected.parse::<SocketAddr>().unwrap(),
+                "{listen}"
+            );
         }
     }
 

@@ -15,9 +15,7 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 const VERSIONS: &str = "<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Status>Enabled</Status></VersioningConfiguration>";
 
 /// Selects the names of the objects that rows need.
-pub(crate) const NAMED_OBJECTS: &str = "SELECT encode(object, 'hex') FROM (
-    SELECT hash, object FROM rox_files WHERE object IS NOT NULL
-    UNION ALL SELECT hash, object FROM chart_previews WHERE object IS NOT NULL) AS named";
+pub(crate) const NAMED_OBJECTS: &str = "SELECT encode(object, 'hex') FROM rox_files WHERE object IS NOT NULL";
 
 /// A public bucket. Deleted objects stay as versions (docs/operations/recovery.md, "Objects").
 #[derive(Debug)]

@@ -123,9 +123,7 @@ fn verify(world: &World, ending: &mut Ending) {
 
 /// Collects garbage, and compares the bucket with the rows, if there is one.
 fn collect_objects(world: &World) -> Result<(), String> {
-    const REMOVED: &str = "SELECT encode(hash, 'hex') FROM charts JOIN (
-            SELECT hash, object FROM rox_files UNION ALL SELECT hash, object FROM chart_previews
-        ) AS files USING (hash)
+    const REMOVED: &str = "SELECT encode(hash, 'hex') FROM charts JOIN rox_files USING (hash)
         WHERE object IS NOT NULL AND (removed_at_ms IS NOT NULL OR (
             SELECT bool_and(chartset.removed_at_ms IS NOT NULL)
             FROM chartset_charts JOIN chartsets AS chartset ON chartset.id = chartset_id WHERE chart_hash = hash))";

@@ -298,7 +298,7 @@ impl Writer {
             _ => None,
         });
         let charts = charts.collect::<Vec<_>>().join(", ");
-        let named = format!("{NAMED_OBJECTS} WHERE hash = ANY(ARRAY[{charts}]::bytea[])");
+        let named = format!("{NAMED_OBJECTS} AND hash = ANY(ARRAY[{charts}]::bytea[])");
         let named = query(&database_url("chart_index"), &named).unwrap_or_default();
         named.lines().map(str::to_owned).collect()
     }

@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         for chart in decoded.charts {
             let content = inspect_rox(chart.rox.as_deref().expect("a ROX file")).expect("a readable ROX file");
             assert_eq!((content.hash, content.numbers), (chart.hash, chart.numbers));
-            assert_eq!(Some(content.preview), chart.preview);
+            assert_eq!(Some(content.curve), chart.curve);
         }
     }
     _ = inspect_rox(bytes);

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
 use chart_index_chartfile::{ChartFormat, decode};
 use chart_index_domain::{NoteHash, Rows, Variant};
+use chart_index_rox::{CanonicalNotes, TimedNote};
 use rox::codec::{Decoder, Encoder};
 use rox::formats::{OsuEncoder, QuaEncoder, RoxNativeCodec, SmEncoder};
 use rox::{NoteType, RoxChart, RoxResult};
@@ -156,7 +156,7 @@ fn check_conversions(charts: &[Chart]) {
             let survival = kinds.entry(kind).or_default();
             survival.count += 1;
             survival.same_hash += usize::from(converted.hash() == chart.hash);
-            if converted.variant() != chart.variant {
+            if converted.rows().variant() != chart.variant {
                 survival.changed.push(chart.name.clone());
             }
         }

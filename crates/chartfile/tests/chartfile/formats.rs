@@ -302,7 +302,7 @@ fn stored_rox_files_are_not_encoded_again() {
         decode_skipping_stored_rox(ChartFormat::Osu, text.as_bytes(), &|hash| *hash == encoded.hash);
     let skipped = skipped.expect("a chart").charts.remove(0);
     assert!(encoded.rox.is_some() && skipped.rox.is_none());
-    assert_eq!(skipped, ChartDraft { rox: None, analysis: None, preview: None, ..encoded });
+    assert_eq!(skipped, ChartDraft { rox: None, analysis: None, curve: None, ..encoded });
 }
 
 #[test]

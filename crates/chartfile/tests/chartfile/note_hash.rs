@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
 use chart_index_chartfile::{ChartFormat, decode};
 use chart_index_domain::NoteHash;
+use chart_index_rox::{CanonicalNotes, TimedNote};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

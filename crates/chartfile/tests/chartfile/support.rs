@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use chart_index_chartfile::{ChartFormat, DecodedFile, Refusal, decode, inspect_rox};
 use chart_index_domain::NoteHash;
+use chart_index_rox::preview;
 use serde_json::Value;
 
 pub(crate) fn workspace_root() -> PathBuf {
@@ -45,13 +46,14 @@ pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
     let decoded = decode(format, &fs::read(path).expect("a readable file"))?;
     assert!(!decoded.charts.is_empty(), "{}", path.display());
     for chart in &decoded.charts {
-        let inspected = inspect_rox(chart.rox.as_deref().expect("a ROX file")).expect("a readable ROX file");
+        let rox = chart.rox.as_deref().expect("a ROX file");
+        let inspected = inspect_rox(rox).expect("a readable ROX file");
         let name = format!("{}: {}", path.display(), chart.metadata.difficulty);
         assert_eq!((inspected.hash, inspected.numbers), (chart.hash, chart.numbers), "{name}");
         assert_eq!(inspected.variant, chart.variant, "{name}");
         assert_eq!(Some(inspected.analysis), chart.analysis, "{name}");
-        assert_eq!(Some(&inspected.preview), chart.preview.as_ref(), "{name}");
-        assert_eq!(preview_hash(&inspected.preview.json), chart.hash, "{name}");
+        assert_eq!(Some(inspected.curve), chart.curve, "{name}");
+        assert_eq!(preview_hash(&preview(rox).expect("a preview")), chart.hash, "{name}");
     }
     Ok(decoded)
 }

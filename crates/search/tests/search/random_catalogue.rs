@@ -168,7 +168,7 @@ fn chart(number: u32, random: &mut Random) -> ChartDraft {
         variant: None,
         analysis: Some(analysis(random)),
         rox: Some(vec![1]),
-        preview: None,
+        curve: None,
         metadata: metadata(random),
         declared_source: None,
         alpha_beatmap_id: None,

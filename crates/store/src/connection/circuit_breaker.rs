@@ -24,8 +24,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Reads a row of each table that lookups read. While one of them is locked, lookups fail.
 const PROBE: &str = "SELECT (SELECT true FROM charts LIMIT 1), (SELECT true FROM chartset_charts LIMIT 1),
-                            (SELECT true FROM chartsets LIMIT 1), (SELECT true FROM rox_files LIMIT 1),
-                            (SELECT true FROM chart_previews LIMIT 1)";
+                            (SELECT true FROM chartsets LIMIT 1), (SELECT true FROM rox_files LIMIT 1)";
 
 /// Whether reads may use PostgreSQL. Clones share the state.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{NoteHash, ReadError, Rows, Variant, VariantTiming, round_to_thousandths};
+use chart_index_rox::CanonicalNotes;
 
 use crate::Store;
 use crate::error::read_error;
@@ -11,8 +12,8 @@ use crate::reads::lookups::{KnownChart, LookupRow, Occurrence, known_chart, sele
 use crate::schema::stored_files::StoredFile;
 
 const OPERATION: &str = "find variants of charts";
-/// The size up to which a preview is read for its times, in bytes: a chart with 60,000 notes.
-const MAX_PREVIEW_BYTES: u32 = 256 * 1024;
+/// The number of notes up to which times are compared.
+const MAX_NOTES: i64 = 60_000;
 
 /// A chart, by its hash or by the variant that a client has computed. Both may be given: the hash of a
 /// converted copy is unknown.
@@ -43,8 +44,8 @@ pub struct ChartVariant {
     /// How often its length goes into that of the requested chart: 1.1 if it is 10 % faster. `None` without a
     /// known chart to compare it with.
     pub rate: Option<f64>,
-    /// How the times compare; `None` without a known chart to compare it with, or if a preview is missing, has
-    /// more than 256 KiB, or has other rows.
+    /// How the times compare; `None` without a known chart to compare it with, or if a ROX file is lost, has
+    /// more than 60,000 notes, or has other rows.
     pub timing: Option<VariantTiming>,
 }
 
@@ -56,9 +57,9 @@ struct VariantRow {
     /// 0 for the requested chart.
     total: i64,
     /// In the first row of a chart, if it is compared with another one.
-    preview: Option<Vec<u8>>,
-    /// The name of the object with the preview, likewise.
-    preview_object: Option<Vec<u8>>,
+    rox: Option<Vec<u8>>,
+    /// The name of the object with the ROX file, likewise.
+    rox_object: Option<Vec<u8>>,
     #[sqlx(flatten)]
     lookup: LookupRow,
 }
@@ -67,7 +68,7 @@ struct VariantRow {
 #[derive(Default)]
 struct Found {
     total: u64,
-    preview: Option<StoredFile>,
+    rox: Option<StoredFile>,
     occurrences: Vec<Occurrence>,
 }
 
@@ -101,15 +102,13 @@ const FIND_VARIANTS: &str = concat!(
      )
      SELECT wanted.request, wanted.total, occurrence.*,
             CASE WHEN row_number() OVER (PARTITION BY wanted.request, wanted.hash) = 1
-                      AND wanted.request IN (SELECT request FROM related)
-                 THEN (SELECT preview.json FROM chart_previews AS preview
-                       WHERE preview.hash = wanted.hash AND octet_length(preview.json) <= $3)
-            END AS preview,
+                      AND wanted.request IN (SELECT request FROM related) AND occurrence.notes <= $3
+                 THEN (SELECT file.bytes FROM rox_files AS file WHERE file.hash = wanted.hash)
+            END AS rox,
             CASE WHEN row_number() OVER (PARTITION BY wanted.request, wanted.hash) = 1
-                      AND wanted.request IN (SELECT request FROM related)
-                 THEN (SELECT preview.object FROM chart_previews AS preview
-                       WHERE preview.hash = wanted.hash AND preview.json IS NULL)
-            END AS preview_object
+                      AND wanted.request IN (SELECT request FROM related) AND occurrence.notes <= $3
+                 THEN (SELECT file.object FROM rox_files AS file WHERE file.hash = wanted.hash)
+            END AS rox_object
      FROM (SELECT request, hash, 0 AS total FROM asked WHERE hash IS NOT NULL
            UNION ALL SELECT request, hash, total FROM related) AS wanted
      CROSS JOIN LATERAL (",
@@ -119,7 +118,7 @@ const FIND_VARIANTS: &str = concat!(
 
 impl Store {
     /// Returns, for each request, the chart and those with one of its variants. It is one statement, and a read
-    /// of each preview that is an object.
+    /// of each ROX file that is an object.
     pub async fn chart_variants(&self, requests: &[VariantRequest]) -> Result<Vec<ChartVariants>, ReadError> {
         let hashes: &Vec<Option<&[u8]>> =
             &requests.iter().map(|request| request.hash.as_ref().map(|hash| &hash.as_bytes()[..])).collect();
@@ -129,36 +128,35 @@ impl Store {
             let rows: Vec<VariantRow> = sqlx::query_as(FIND_VARIANTS)
                 .bind(hashes)
                 .bind(variants)
-                .bind(i64::from(MAX_PREVIEW_BYTES))
+                .bind(MAX_NOTES)
                 .fetch_all(&mut *connection)
                 .await?;
             connection.release();
             let mut found: HashMap<(usize, NoteHash), Found> = HashMap::new();
-            for VariantRow { request, total, preview, preview_object, lookup } in rows {
+            for VariantRow { request, total, rox, rox_object, lookup } in rows {
                 let occurrence = lookup.parse()?;
                 let request = usize::try_from(request).unwrap_or_default();
                 let chart = found.entry((request, occurrence.member.hash)).or_default();
                 chart.total = total.unsigned_abs();
-                if preview.is_some() || preview_object.is_some() {
-                    chart.preview = Some(StoredFile::parse(preview, preview_object.as_deref())?);
+                if rox.is_some() || rox_object.is_some() {
+                    chart.rox = Some(StoredFile::parse(rox, rox_object.as_deref())?);
                 }
                 chart.occurrences.push(occurrence);
             }
             Ok(found)
         });
         let mut found = read.await?;
-        let read = self.read_previews(found.values_mut().collect()).await;
+        let read = self.read_objects(found.values_mut().collect()).await;
         read.map_err(|error| read_error(OPERATION, error))?;
         Ok(assemble(requests, found))
     }
 
-    /// Reads the previews that are objects. Those that are lost are left out, as are those that are too long.
-    async fn read_previews(&self, mut found: Vec<&mut Found>) -> Result<(), sqlx::Error> {
-        found.retain(|chart| matches!(chart.preview, Some(StoredFile::Object(_))));
-        let files = found.iter_mut().filter_map(|chart| chart.preview.take()).collect();
+    /// Reads the ROX files that are objects. Those that are lost are left out.
+    async fn read_objects(&self, mut found: Vec<&mut Found>) -> Result<(), sqlx::Error> {
+        found.retain(|chart| matches!(chart.rox, Some(StoredFile::Object(_))));
+        let files = found.iter_mut().filter_map(|chart| chart.rox.take()).collect();
         for (chart, content) in found.into_iter().zip(self.contents(files).await?) {
-            let content = content.ok().filter(|json| json.len() <= MAX_PREVIEW_BYTES as usize);
-            chart.preview = content.map(StoredFile::Bytes);
+            chart.rox = content.ok().map(StoredFile::Bytes);
         }
         Ok(())
     }
@@ -197,12 +195,10 @@ fn chart_variants(own: Option<Found>, related: Vec<Found>) -> ChartVariants {
 }
 
 impl Found {
-    /// The rows of the notes in the preview.
+    /// The rows of the notes in the ROX file.
     fn rows(&self) -> Option<Rows> {
-        let keys = self.occurrences.first()?.member.values.numbers.keys;
-        match self.preview.as_ref()? {
-            StoredFile::Bytes(json) => Rows::from_preview(keys, json),
-            StoredFile::Object(_) => None,
-        }
+        let StoredFile::Bytes(rox) = self.rox.as_ref()? else { return None };
+        let chart = chart_index_rox::read(rox).ok()?;
+        CanonicalNotes::from_chart(&chart).ok().map(|notes| notes.rows())
     }
 }

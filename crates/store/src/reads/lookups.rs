@@ -93,11 +93,6 @@ const READ_ROX_FILE: &str = "read ROX file";
 const FIND_ROX_FILE: &str = "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
      FROM known_charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash WHERE chart.hash = $1";
 
-/// Finds the preview of a known chart.
-const FIND_PREVIEW: &str = "SELECT preview.json, preview.object, false
-     FROM known_charts AS chart JOIN chart_previews AS preview ON preview.hash = chart.hash
-     WHERE chart.hash = $1";
-
 impl Store {
     /// Returns the chart with all its extension fields, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
@@ -167,12 +162,6 @@ impl Store {
             StoredFile::Bytes(bytes) => RoxSource::File(RoxFile { bytes, is_replaced }),
             StoredFile::Object(digest) => RoxSource::Object(digest),
         }))
-    }
-
-    /// Returns the preview of the chart, as JSON, if the chart is known and its preview is stored.
-    pub async fn chart_preview(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
-        let file = self.known_file(hash, "read chart preview", FIND_PREVIEW).await?;
-        Ok(file.map(|(json, _)| json))
     }
 
     /// Returns a file of the chart, if the chart is known and has one, and whether it was replaced.

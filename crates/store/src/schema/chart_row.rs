@@ -64,7 +64,7 @@ impl ChartRow {
         })
     }
 
-    /// Whether it has all that `chart-indexer backfill` computes, besides the preview.
+    /// Whether it has all that `chart-indexer backfill` computes.
     pub(crate) fn is_complete(&self) -> bool {
         self.analysis_version == i16::from(ANALYSIS_VERSION) && self.density_curve.is_some()
     }
@@ -128,8 +128,7 @@ pub(crate) fn new_chart_columns(
 
 /// The density curve, which no record has.
 pub(crate) fn curve_column(parameters: &mut Parameters, charts: &[&ChartDraft]) -> Columns {
-    let curves =
-        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.curve.as_bytes()[..]));
+    let curves = charts.iter().map(|chart| chart.curve.as_ref().map(|curve| &curve.as_bytes()[..]));
     Columns::single("density_curve", parameters.bind(curves.collect::<Vec<_>>()))
 }
 

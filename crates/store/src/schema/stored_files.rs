@@ -1,4 +1,4 @@
-//! ROX files and previews, which are in PostgreSQL or in the object store (decision 0092).
+//! ROX files, which are in PostgreSQL or in the object store (decision 0092).
 
 use chart_index_domain::NoteHash;
 use chart_index_objects::{ObjectDigest, ObjectError, Objects};
@@ -10,28 +10,6 @@ use crate::schema::column_values::parse_hash;
 
 /// Maximum number of objects that one call reads or writes at a time.
 const CONCURRENT_OBJECTS: usize = 16;
-
-/// A table of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileTable {
-    /// ROX files.
-    RoxFiles,
-    /// Previews.
-    Previews,
-}
-
-impl FileTable {
-    /// All tables of files.
-    pub const ALL: [Self; 2] = [Self::RoxFiles, Self::Previews];
-
-    /// The name of the table, and of its column with the bytes.
-    pub(crate) const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::RoxFiles => ("rox_files", "bytes"),
-            Self::Previews => ("chart_previews", "json"),
-        }
-    }
-}
 
 /// A file as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

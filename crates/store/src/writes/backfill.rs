@@ -1,17 +1,15 @@
 //! Reads and writes what is computed of stored charts from their ROX files, for `chart-indexer backfill` and
 //! `verify`.
 
-use std::collections::HashSet;
-
 use chart_index_domain::{ANALYSIS_VERSION, ChartDraft, NoteHash};
-use chart_index_objects::{ObjectError, Objects};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use chart_index_objects::ObjectError;
+use sqlx::{AssertSqlSafe, Connection};
 
 use crate::connection::removal_lock;
 use crate::schema::chart_row::{ChartRow, backfilled_columns, chart_columns, curve_column};
 use crate::schema::column_values::parse_hash;
 use crate::schema::statement_columns::{Columns, Parameters};
-use crate::schema::stored_files::{NewFiles, RoxFileRow};
+use crate::schema::stored_files::RoxFileRow;
 use crate::{Store, StoreError};
 
 /// Whether a stored chart has all that is computed from its ROX file.
@@ -21,20 +19,14 @@ pub struct BackfillState {
     pub hash: NoteHash,
     /// The size of its ROX file.
     pub rox_bytes: u64,
-    /// Whether all values and the preview are stored, of this version.
+    /// Whether all values are stored, of this version.
     pub is_complete: bool,
 }
 
-/// The statement that updates charts and their previews where they differ, and returns the hashes of these
-/// charts. All parts see the rows before the update.
-fn put_computed_statement(
-    parameters: &mut Parameters,
-    charts: &[&ChartDraft],
-    previews: NewFiles<'_>,
-) -> String {
-    let hashes = parameters.bind(hash_bytes(charts.iter().map(|chart| &chart.hash)));
-    let (json, object) = (parameters.bind(previews.bytes), parameters.bind(previews.objects));
-    let hash = Columns::single("hash", hashes);
+/// The statement that updates charts where they differ, and returns the hashes of these charts. All parts see
+/// the rows before the update.
+fn put_computed_statement(parameters: &mut Parameters, charts: &[&ChartDraft]) -> String {
+    let hash = Columns::single("hash", parameters.bind(hash_bytes(charts.iter().map(|chart| &chart.hash))));
     let recorded = backfilled_columns(parameters, charts);
     let computed = Columns::concat([&curve_column(parameters, charts), &recorded]);
     format!(
@@ -45,45 +37,20 @@ fn put_computed_statement(
              UPDATE charts AS chart SET {assignments} FROM {given_computed}
              WHERE chart.hash = given.hash AND {computed_differ}
              RETURNING chart.hash
-         ), written AS (
-             INSERT INTO chart_previews AS preview (hash, json, object)
-             SELECT given.hash, given.json, given.object
-             FROM unnest({hashes}, {json}, {object}) AS given (hash, json, object)
-             JOIN charts ON charts.hash = given.hash
-             ON CONFLICT (hash) DO UPDATE SET json = excluded.json, object = excluded.object
-             WHERE (preview.json, preview.object) IS DISTINCT FROM (excluded.json, excluded.object)
-             RETURNING hash
-         ), changed AS (
-             SELECT hash FROM updated UNION SELECT hash FROM written
          ), pending AS (
              INSERT INTO pending_changes (entity)
-             SELECT hash FROM changed
+             SELECT hash FROM updated
              UNION ALL
              SELECT DISTINCT decode(member.chartset_id, 'hex')
              FROM recorded JOIN chartset_charts AS member ON member.chart_hash = recorded.hash
          )
-         SELECT hash FROM changed",
+         SELECT hash FROM updated",
         given_recorded = Columns::concat([&hash, &recorded]).given(),
         recorded_differ = recorded.differ_from("chart"),
         assignments = computed.assignments(),
         given_computed = Columns::concat([&hash, &computed]).given(),
         computed_differ = computed.differ_from("chart"),
     )
-}
-
-#[derive(sqlx::FromRow)]
-struct StateRow {
-    #[sqlx(flatten)]
-    chart: ChartRow,
-    has_preview: bool,
-}
-
-impl StateRow {
-    fn parse(&self) -> Result<BackfillState, sqlx::Error> {
-        let Self { chart, has_preview } = self;
-        let (hash, rox_bytes) = (chart.hash()?, chart.values()?.rox_bytes);
-        Ok(BackfillState { hash, rox_bytes, is_complete: *has_preview && chart.is_complete() })
-    }
 }
 
 impl Store {
@@ -95,20 +62,22 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<BackfillState>, StoreError> {
         self.run_once("read backfill states", |mut connection| async move {
-            let rows: Vec<StateRow> = sqlx::query_as(concat!(
+            let rows: Vec<ChartRow> = sqlx::query_as(concat!(
                 "SELECT ",
                 chart_columns!(),
-                // Not a join: PostgreSQL would merge both tables, and read all previews below the page.
-                ", (SELECT preview.hash FROM chart_previews AS preview WHERE preview.hash = chart.hash)
-                   IS NOT NULL AS has_preview
-                 FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
+                " FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
             ))
             // The empty value sorts before every hash.
             .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
             .bind(i64::from(limit))
             .fetch_all(&mut *connection)
             .await?;
-            rows.iter().map(StateRow::parse).collect()
+            rows.iter()
+                .map(|chart| {
+                    let (hash, rox_bytes) = (chart.hash()?, chart.values()?.rox_bytes);
+                    Ok(BackfillState { hash, rox_bytes, is_complete: chart.is_complete() })
+                })
+                .collect()
         })
         .await
     }
@@ -144,15 +113,14 @@ impl Store {
     pub async fn put_computed(&self, charts: &[ChartDraft]) -> Result<Vec<NoteHash>, StoreError> {
         let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);
-        let (charts, objects) = (&charts, self.objects());
+        let charts = &charts;
         self.run_once("write computed values of charts", |mut connection| async move {
             let mut transaction = connection.begin().await?;
             // A chart that was erased meanwhile gets none. An ingest writes what lists filter by as well, from
             // what it sees.
             removal_lock::lock_out_ingests(&mut transaction).await?;
-            let previews = store_previews(&mut transaction, objects, charts).await?;
             let mut parameters = Parameters::default();
-            let statement = put_computed_statement(&mut parameters, charts, previews);
+            let statement = put_computed_statement(&mut parameters, charts);
             // Safe: it consists of constants and placeholders.
             let changed: Vec<Vec<u8>> =
                 sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)
@@ -190,48 +158,6 @@ impl Store {
         })
         .await
     }
-
-    /// Counts the previews without a chart.
-    pub async fn orphaned_previews(&self) -> Result<u64, StoreError> {
-        self.run_once("count orphaned previews", |mut connection| async move {
-            let count: i64 = sqlx::query_scalar(
-                "SELECT count(*) FROM chart_previews AS preview
-                 WHERE NOT EXISTS (SELECT FROM charts AS chart WHERE chart.hash = preview.hash)",
-            )
-            .fetch_one(&mut *connection)
-            .await?;
-            Ok(count.unsigned_abs())
-        })
-        .await
-    }
-}
-
-/// Stores the previews that are to be objects: those whose rows name objects, and new ones of charts that are
-/// not removed. A preview stays where it is: that it is elsewhere is no change of the chart.
-async fn store_previews<'a>(
-    connection: &mut PgConnection,
-    objects: Option<&Objects>,
-    charts: &[&'a ChartDraft],
-) -> Result<NewFiles<'a>, sqlx::Error> {
-    let mut in_postgresql: HashSet<Vec<u8>> = HashSet::new();
-    if objects.is_some() {
-        let rows: Vec<Vec<u8>> = sqlx::query_scalar(
-            "SELECT hash FROM chart_previews WHERE hash = ANY($1) AND object IS NULL
-             UNION
-             SELECT hash FROM charts WHERE hash = ANY($1) AND removed_at_ms IS NOT NULL
-                AND NOT EXISTS (SELECT FROM chart_previews AS preview WHERE preview.hash = charts.hash)",
-        )
-        .bind(hash_bytes(charts.iter().map(|chart| &chart.hash)))
-        .fetch_all(connection)
-        .await?;
-        in_postgresql.extend(rows);
-    }
-    let previews =
-        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..])).collect();
-    let stays = |index: usize| {
-        charts.get(index).is_some_and(|chart| in_postgresql.contains(&chart.hash.as_bytes()[..]))
-    };
-    NewFiles::store(objects, previews, stays).await
 }
 
 fn hash_bytes<'a>(hashes: impl Iterator<Item = &'a NoteHash>) -> Vec<&'a [u8]> {

@@ -50,8 +50,8 @@ struct StoredChartset {
 }
 
 impl Store {
-    /// Stores new charts with their ROX files and previews, and leaves stored ones as they are. Charts become
-    /// known when a chartset contains them.
+    /// Stores new charts with their ROX files, and leaves stored ones as they are. Charts become known when
+    /// a chartset contains them.
     pub async fn put_charts(&self, charts: &[ChartDraft], now_ms: i64) -> Result<(), StoreError> {
         let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);

@@ -13,7 +13,7 @@ use crate::connection::removal_lock;
 use crate::error::object_error;
 use crate::feed::export_snapshot::first_fitting;
 use crate::schema::column_values::parse_hash;
-use crate::schema::stored_files::{FileTable, NewFiles, StoredFile, parse_object};
+use crate::schema::stored_files::{NewFiles, StoredFile, parse_object};
 use crate::{Store, StoreError};
 
 const MOVE: &str = "move files";
@@ -77,37 +77,34 @@ struct ObjectRow {
 }
 
 impl Store {
-    /// Moves the next files of a table, in the order of the hashes; `None` after the last. Files that are there
+    /// Moves the next ROX files, in the order of the hashes; `None` after the last. Files that are there
     /// already are passed over, and so are those of removed charts, which stay in PostgreSQL.
     ///
     /// The rows say where each file is: a run may end at any time. Readers and ingests go on. Objects whose
     /// files are in PostgreSQL are not deleted: [`collect_objects`](Self::collect_objects) does.
     pub async fn move_files_after(
         &self,
-        table: FileTable,
         to: FilePlace,
         after: Option<NoteHash>,
     ) -> Result<Option<MovedFiles>, StoreError> {
         let objects = self.configured_objects(MOVE)?;
         match to {
             FilePlace::Objects => {
-                let work = |connection| Self::move_to_objects(connection, objects, table, after);
+                let work = |connection| Self::move_to_objects(connection, objects, after);
                 self.run_once(MOVE, work).await
             }
-            FilePlace::PostgreSql => self.move_to_postgresql(table, after).await,
+            FilePlace::PostgreSql => self.move_to_postgresql(after).await,
         }
     }
 
     async fn move_to_objects(
         mut connection: PooledConnection,
         objects: &Objects,
-        table: FileTable,
         after: Option<NoteHash>,
     ) -> Result<Option<MovedFiles>, sqlx::Error> {
-        let (name, column) = table.names();
         let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
         let next = format!(
-            "SELECT file.hash, octet_length(file.{column})::bigint FROM {name} AS file
+            "SELECT file.hash, octet_length(file.bytes)::bigint FROM rox_files AS file
              WHERE file.hash > $1 AND file.object IS NULL AND NOT {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
         );
         // Safe, like the other statements here: they consist of constants.
@@ -120,41 +117,36 @@ impl Store {
         let hashes: Vec<&[u8]> = next.iter().map(|(hash, _)| &hash[..]).collect();
         let Some(last) = hashes.last() else { return Ok(None) };
         let last = parse_hash(last)?;
-        let read = format!("SELECT hash, {column} FROM {name} WHERE hash = ANY($1) AND object IS NULL");
         let files: Vec<(Vec<u8>, Vec<u8>)> =
-            sqlx::query_as(AssertSqlSafe(read)).bind(hashes).fetch_all(&mut *transaction).await?;
+            sqlx::query_as("SELECT hash, bytes FROM rox_files WHERE hash = ANY($1) AND object IS NULL")
+                .bind(hashes)
+                .fetch_all(&mut *transaction)
+                .await?;
         let bytes = files.iter().map(|(_, bytes)| Some(&bytes[..])).collect();
         let new = NewFiles::store(Some(objects), bytes, |_| false).await?;
-        let update = format!(
-            "UPDATE {name} AS file SET object = given.object, {column} = NULL
+        let moved = sqlx::query(
+            "UPDATE rox_files AS file SET object = given.object, bytes = NULL
              FROM unnest($1::bytea[], $2::bytea[]) AS given (hash, object)
-             WHERE file.hash = given.hash AND file.object IS NULL"
-        );
-        let moved = sqlx::query(AssertSqlSafe(update))
-            .bind(files.iter().map(|(hash, _)| &hash[..]).collect::<Vec<_>>())
-            .bind(new.objects)
-            .execute(&mut *transaction)
-            .await?
-            .rows_affected();
+             WHERE file.hash = given.hash AND file.object IS NULL",
+        )
+        .bind(files.iter().map(|(hash, _)| &hash[..]).collect::<Vec<_>>())
+        .bind(new.objects)
+        .execute(&mut *transaction)
+        .await?
+        .rows_affected();
         transaction.commit().await?;
         Ok(Some(MovedFiles { last, moved, lost: Vec::new() }))
     }
 
-    async fn move_to_postgresql(
-        &self,
-        table: FileTable,
-        after: Option<NoteHash>,
-    ) -> Result<Option<MovedFiles>, StoreError> {
-        let (name, column) = table.names();
-        let next = format!(
-            "SELECT hash, object FROM {name} WHERE hash > $1 AND {column} IS NULL ORDER BY hash LIMIT $2"
-        );
+    async fn move_to_postgresql(&self, after: Option<NoteHash>) -> Result<Option<MovedFiles>, StoreError> {
         let read = self.run_once(MOVE, |mut connection| async move {
-            let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlx::query_as(AssertSqlSafe(next))
-                .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
-                .bind(BATCH_FILES)
-                .fetch_all(&mut *connection)
-                .await?;
+            let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlx::query_as(
+                "SELECT hash, object FROM rox_files WHERE hash > $1 AND bytes IS NULL ORDER BY hash LIMIT $2",
+            )
+            .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
+            .bind(BATCH_FILES)
+            .fetch_all(&mut *connection)
+            .await?;
             rows.into_iter()
                 .map(|(hash, object)| {
                     Ok(ObjectRow { hash, object: parse_object(&object)?, has_bytes: false })
@@ -165,7 +157,7 @@ impl Store {
         let Some(last) = rows.last() else { return Ok(None) };
         let failed = |error| StoreError::new(MOVE, error);
         let end = parse_hash(&last.hash).map_err(failed)?;
-        let (moved, unreadable) = self.copy_to_postgresql(MOVE, table, &rows, true).await?;
+        let (moved, unreadable) = self.copy_to_postgresql(MOVE, &rows, true).await?;
         let unreadable =
             unreadable.into_iter().map(|(hash, error)| Ok((parse_hash(&hash)?, error.to_string())));
         let unreadable = unreadable.collect::<Result<_, sqlx::Error>>().map_err(failed)?;
@@ -178,11 +170,9 @@ impl Store {
     async fn copy_to_postgresql(
         &self,
         operation: &'static str,
-        table: FileTable,
         rows: &[ObjectRow],
         forget_objects: bool,
     ) -> Result<(u64, Vec<(Vec<u8>, ObjectError)>), StoreError> {
-        let (name, column) = table.names();
         let files = rows.iter().map(|row| StoredFile::Object(row.object)).collect();
         let contents = self.contents(files).await.map_err(|error| StoreError::new(operation, error))?;
         let (mut hashes, mut objects, mut bytes, mut lost) = (vec![], vec![], vec![], vec![]);
@@ -196,19 +186,23 @@ impl Store {
                 Err(error) => lost.push((row.hash.clone(), error)),
             }
         }
-        let update = format!(
-            "WITH stored AS (
-                 UPDATE {name} AS file
-                 SET {column} = given.bytes, object = CASE WHEN NOT $4 THEN file.object END
-                 FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS given (hash, object, bytes)
-                 WHERE file.hash = given.hash AND file.object = given.object AND file.{column} IS NULL
-                 RETURNING file.hash
-             )
-             INSERT INTO pending_changes (entity) SELECT hash FROM stored"
-        );
         let written = self.run_once(operation, |mut connection| async move {
-            let update = sqlx::query(AssertSqlSafe(update)).bind(hashes).bind(objects).bind(bytes);
-            update.bind(forget_objects).execute(&mut *connection).await
+            sqlx::query(
+                "WITH stored AS (
+                     UPDATE rox_files AS file
+                     SET bytes = given.bytes, object = CASE WHEN NOT $4 THEN file.object END
+                     FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS given (hash, object, bytes)
+                     WHERE file.hash = given.hash AND file.object = given.object AND file.bytes IS NULL
+                     RETURNING file.hash
+                 )
+                 INSERT INTO pending_changes (entity) SELECT hash FROM stored",
+            )
+            .bind(hashes)
+            .bind(objects)
+            .bind(bytes)
+            .bind(forget_objects)
+            .execute(&mut *connection)
+            .await
         });
         Ok((written.await?.rows_affected(), lost))
     }
@@ -218,41 +212,36 @@ impl Store {
     /// before, and this may be repeated at any time: until its object is deleted, a row names it.
     pub async fn withdraw_objects(&self) -> Result<u64, StoreError> {
         let Some(objects) = self.objects() else { return Ok(0) };
-        let mut withdrawn = 0;
-        for table in FileTable::ALL {
-            let mut after = Vec::new();
-            loop {
-                let rows = self.withdrawn_rows(table, &after).await?;
-                let Some(last) = rows.last() else { break };
-                after.clone_from(&last.hash);
-                withdrawn += rows.len() as u64;
-                let (mut rows, mut incomplete): (Vec<_>, Vec<_>) =
-                    rows.into_iter().partition(|row| row.has_bytes);
-                let (_, unreadable) = self.copy_to_postgresql(WITHDRAW, table, &incomplete, false).await?;
-                // An object that is missing may be back by now, and is then the only copy.
-                let is_missing = |row: &ObjectRow, (hash, error): &(Vec<u8>, ObjectError)| {
-                    *hash == row.hash && matches!(error, ObjectError::Missing { .. })
-                };
-                incomplete.retain(|row| !unreadable.iter().any(|file| is_missing(row, file)));
-                rows.append(&mut incomplete);
-                let delete = |connection| Self::delete_withdrawn(connection, objects, table, &rows);
-                self.run_once(WITHDRAW, delete).await?;
-            }
+        let (mut withdrawn, mut after) = (0, Vec::new());
+        loop {
+            let rows = self.withdrawn_rows(&after).await?;
+            let Some(last) = rows.last() else { return Ok(withdrawn) };
+            after.clone_from(&last.hash);
+            withdrawn += rows.len() as u64;
+            let (mut rows, mut incomplete): (Vec<_>, Vec<_>) =
+                rows.into_iter().partition(|row| row.has_bytes);
+            let (_, unreadable) = self.copy_to_postgresql(WITHDRAW, &incomplete, false).await?;
+            // An object that is missing may be back by now, and is then the only copy.
+            let is_missing = |row: &ObjectRow, (hash, error): &(Vec<u8>, ObjectError)| {
+                *hash == row.hash && matches!(error, ObjectError::Missing { .. })
+            };
+            incomplete.retain(|row| !unreadable.iter().any(|file| is_missing(row, file)));
+            rows.append(&mut incomplete);
+            let delete = |connection| Self::delete_withdrawn(connection, objects, &rows);
+            self.run_once(WITHDRAW, delete).await?;
         }
-        Ok(withdrawn)
     }
 
-    async fn withdrawn_rows(&self, table: FileTable, after: &[u8]) -> Result<Vec<ObjectRow>, StoreError> {
-        let (name, column) = table.names();
+    async fn withdrawn_rows(&self, after: &[u8]) -> Result<Vec<ObjectRow>, StoreError> {
         // From the removals, which are few.
         let statement = format!(
-            "SELECT file.hash, file.object, file.{column} IS NOT NULL FROM (
+            "SELECT file.hash, file.object, file.bytes IS NOT NULL FROM (
                  SELECT entity FROM removals WHERE octet_length(entity) = 32
                  UNION
                  SELECT member.chart_hash FROM removals
                  JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')
                  WHERE octet_length(entity) = 8
-             ) AS removed (hash) JOIN {name} AS file ON file.hash = removed.hash
+             ) AS removed (hash) JOIN rox_files AS file ON file.hash = removed.hash
              WHERE file.hash > $1 AND file.object IS NOT NULL AND {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
         );
         self.run_once(WITHDRAW, |mut connection| async move {
@@ -273,18 +262,18 @@ impl Store {
     async fn delete_withdrawn(
         mut connection: PooledConnection,
         objects: &Objects,
-        table: FileTable,
         rows: &[ObjectRow],
     ) -> Result<(), sqlx::Error> {
-        let (name, column) = table.names();
         let hashes: Vec<&[u8]> = rows.iter().map(|row| &row.hash[..]).collect();
         let digests: Vec<ObjectDigest> = rows.iter().map(|row| row.object).collect();
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let unneeded = unneeded(&mut transaction, &digests, &hashes).await?;
         objects.delete(&unneeded).await.map_err(object_error)?;
-        let update = format!("UPDATE {name} SET object = NULL WHERE hash = ANY($1) AND {column} IS NOT NULL");
-        sqlx::query(AssertSqlSafe(update)).bind(hashes).execute(&mut *transaction).await?;
+        sqlx::query("UPDATE rox_files SET object = NULL WHERE hash = ANY($1) AND bytes IS NOT NULL")
+            .bind(hashes)
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await
     }
 
@@ -368,9 +357,7 @@ async fn unneeded(
         // Not a join: PostgreSQL would read all rows.
         "SELECT DISTINCT digest FROM unnest($1::bytea[]) AS digest
          WHERE (SELECT true FROM rox_files
-                WHERE object = digest AND bytes IS NULL AND hash <> ALL($2::bytea[]) LIMIT 1) IS NULL
-               AND (SELECT true FROM chart_previews
-                    WHERE object = digest AND json IS NULL AND hash <> ALL($2::bytea[]) LIMIT 1) IS NULL",
+                WHERE object = digest AND bytes IS NULL AND hash <> ALL($2::bytea[]) LIMIT 1) IS NULL",
     )
     .bind(digests)
     .bind(except)

@@ -63,8 +63,8 @@ struct Folder<'a> {
 }
 
 impl Store {
-    /// Stores a song folder: its new charts with their ROX files and previews, and the chartset with the
-    /// metadata from this folder.
+    /// Stores a song folder: its new charts with their ROX files, and the chartset with the metadata from
+    /// this folder.
     ///
     /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged
     /// content only updates the path and the time of the last check. Charts that the folder no longer contains
@@ -277,9 +277,8 @@ fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
 }
 
 fn canonical(draft: &ChartDraft) -> CanonicalChart {
-    let ChartDraft { numbers, variant, analysis, .. } = *draft;
+    let ChartDraft { numbers, variant, analysis, curve, .. } = *draft;
     let rox_bytes = draft.rox.as_ref().map_or(0, |rox| rox.len() as u64);
-    let curve = draft.preview.as_ref().map(|preview| preview.curve);
     CanonicalChart { values: ChartValues { numbers, variant, analysis, rox_bytes, curve }, removed: false }
 }
 

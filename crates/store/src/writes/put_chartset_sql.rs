@@ -119,7 +119,7 @@ pub(crate) async fn insert_charts(
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect::<Option<Vec<_>>>();
     let rox_files = rox_files.ok_or_else(|| corrupt("a new chart has no ROX file"))?;
     let digests: Vec<_> = rox_files.iter().map(|rox| *blake3::hash(rox).as_bytes()).collect();
-    let (files, previews) = store_files(connection, objects, charts).await?;
+    let files = store_files(connection, objects, charts).await?;
     let mut parameters = Parameters::default();
     let now = parameters.bind(now_ms);
     let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
@@ -127,7 +127,6 @@ pub(crate) async fn insert_charts(
     let chart = Columns::concat([&Columns::single("hash", hashes), &chart]);
     let [files, file_objects] = [parameters.bind(files.bytes), parameters.bind(files.objects)];
     let digests = parameters.bind(digests);
-    let [previews, preview_objects] = [parameters.bind(previews.bytes), parameters.bind(previews.objects)];
     let statement = STATEMENT.get_or_init(|| {
         format!(
             "WITH stored AS (
@@ -146,12 +145,6 @@ pub(crate) async fn insert_charts(
                         ) THEN file.digest END
                  FROM unnest({hashes}, {files}, {file_objects}, {digests}) AS file (hash, bytes, object, digest)
                  JOIN stored ON stored.hash = file.hash
-             ), previews AS (
-                 INSERT INTO chart_previews (hash, json, object)
-                 SELECT preview.hash, preview.json, preview.object
-                 FROM unnest({hashes}, {previews}, {preview_objects}) AS preview (hash, json, object)
-                 JOIN stored ON stored.hash = preview.hash
-                 WHERE preview.json IS NOT NULL OR preview.object IS NOT NULL
              )
              SELECT count(*) FROM stored WHERE removed_at_ms IS NULL",
             names = chart.names(),
@@ -165,13 +158,13 @@ pub(crate) async fn insert_charts(
     Ok(usize::try_from(inserted).unwrap_or_default())
 }
 
-/// Stores the ROX files and the previews of new charts as objects, if there is an object store, except those
-/// of charts that are removed or erased.
+/// Stores the ROX files of new charts as objects, if there is an object store, except those of charts that are
+/// removed or erased.
 async fn store_files<'a>(
     connection: &mut PgConnection,
     objects: Option<&Objects>,
     charts: &[&'a ChartDraft],
-) -> Result<(NewFiles<'a>, NewFiles<'a>), sqlx::Error> {
+) -> Result<NewFiles<'a>, sqlx::Error> {
     let mut removed: HashSet<Vec<u8>> = HashSet::new();
     if objects.is_some() {
         let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
@@ -184,9 +177,7 @@ async fn store_files<'a>(
     let stays =
         |index: usize| charts.get(index).is_some_and(|chart| removed.contains(&chart.hash.as_bytes()[..]));
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect();
-    let previews =
-        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..])).collect();
-    Ok((NewFiles::store(objects, rox_files, stays).await?, NewFiles::store(objects, previews, stays).await?))
+    NewFiles::store(objects, rox_files, stays).await
 }
 
 /// Writes the rows of chartsets, their charts and their pending changes, and deletes the charts that they no

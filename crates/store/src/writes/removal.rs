@@ -271,6 +271,7 @@ async fn erase(
     .fetch_all(&mut *connection)
     .await?;
     let rox_files = delete_rox_files(&mut *connection, &hashes).await?;
+    // Of the versions before, until a later migration drops the table.
     let previews: Vec<Option<Vec<u8>>> =
         sqlx::query_scalar("DELETE FROM chart_previews WHERE hash = ANY($1) RETURNING object")
             .bind(&hashes)

@@ -14,7 +14,7 @@ use crate::writes::removal::{derive_chartsets, lock_chartsets};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Replaces the ROX file, the preview and the numbers of a chart with those of another file with the same
+    /// Replaces the ROX file and the numbers of a chart with those of another file with the same
     /// note hash, and derives the chartsets that contain it again. Returns whether the chart is stored.
     ///
     /// The change is a removal of the earlier file: cached responses with it are not served. The chartsets get
@@ -30,29 +30,27 @@ impl Store {
         const OPERATION: &str = "replace ROX file";
         let replace = |connection| Self::try_replace_rox(connection, self.objects(), draft, updated_at_ms);
         let (is_stored, replaced) = self.run_once(OPERATION, replace).await?;
-        self.delete_unneeded_objects(OPERATION, &replaced).await?;
+        self.delete_unneeded_objects(OPERATION, replaced.as_slice()).await?;
         Ok(is_stored)
     }
 
-    /// Returns whether the chart is stored, and the objects that its rows named.
+    /// Returns whether the chart is stored, and the object that its row named.
     async fn try_replace_rox(
         mut connection: PooledConnection,
         objects: Option<&Objects>,
         draft: &ChartDraft,
         updated_at_ms: Option<i64>,
-    ) -> Result<(bool, Vec<ObjectDigest>), sqlx::Error> {
+    ) -> Result<(bool, Option<ObjectDigest>), sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, [&Entity::Chart(draft.hash)]).await?;
-        let (rox, preview, earlier) = store_files(&mut transaction, objects, draft).await?;
+        let (mut rox, earlier) = store_files(&mut transaction, objects, draft).await?;
         let mut parameters = Parameters::default();
         let rox_files: Vec<&[u8]> = draft.rox.as_deref().into_iter().collect();
         let hash = Columns::single("hash", parameters.bind(vec![&draft.hash.as_bytes()[..]]));
         let chart = new_chart_columns(&mut parameters, &[draft], &rox_files);
-        let [(rox, rox_object), (preview, preview_object)] = [rox, preview].map(|mut file| {
-            let (bytes, object) = (file.bytes.pop().flatten(), file.objects.pop().flatten());
-            (parameters.bind(bytes), parameters.bind(object))
-        });
+        let bytes = parameters.bind(rox.bytes.pop().flatten());
+        let object = parameters.bind(rox.objects.pop().flatten());
         let digest = draft.rox.as_deref().map(|rox| *blake3::hash(rox).as_bytes());
         let digest = parameters.bind(digest);
         let statement = format!(
@@ -60,12 +58,8 @@ impl Store {
                  UPDATE charts SET {assignments} FROM {given} WHERE charts.hash = given.hash
                  RETURNING charts.hash
              ), file AS (
-                 UPDATE rox_files SET bytes = {rox}, object = {rox_object}, replacement_digest = {digest}
+                 UPDATE rox_files SET bytes = {bytes}, object = {object}, replacement_digest = {digest}
                  FROM replaced WHERE rox_files.hash = replaced.hash
-             ), preview AS (
-                 INSERT INTO chart_previews (hash, json, object)
-                 SELECT hash, {preview}, {preview_object} FROM replaced
-                 ON CONFLICT (hash) DO UPDATE SET json = excluded.json, object = excluded.object
              ), changed AS (
                  INSERT INTO pending_changes (entity, is_removal)
                  SELECT hash, true FROM replaced
@@ -86,26 +80,23 @@ impl Store {
     }
 }
 
-/// Stores the ROX file and the preview as objects, if there is an object store and the chart is not removed.
-/// Returns the objects of the earlier ones as well.
+/// Stores the ROX file as an object, if there is an object store and the chart is not removed. Returns the
+/// object of the earlier one as well.
 async fn store_files<'a>(
     connection: &mut PgConnection,
     objects: Option<&Objects>,
     draft: &'a ChartDraft,
-) -> Result<(NewFiles<'a>, NewFiles<'a>, Vec<ObjectDigest>), sqlx::Error> {
-    let (mut stays, mut earlier) = (false, Vec::new());
+) -> Result<(NewFiles<'a>, Option<ObjectDigest>), sqlx::Error> {
+    let (mut stays, mut earlier) = (false, None);
     if objects.is_some() {
         stays = is_withdrawn(connection, draft.hash).await?;
-        let rows: Vec<Vec<u8>> = sqlx::query_scalar(
-            "SELECT object FROM rox_files WHERE hash = $1 AND object IS NOT NULL
-             UNION ALL SELECT object FROM chart_previews WHERE hash = $1 AND object IS NOT NULL",
-        )
-        .bind(draft.hash.as_bytes())
-        .fetch_all(connection)
-        .await?;
-        earlier = rows.iter().map(|digest| parse_object(digest)).collect::<Result<_, _>>()?;
+        let object: Option<Option<Vec<u8>>> =
+            sqlx::query_scalar("SELECT object FROM rox_files WHERE hash = $1")
+                .bind(draft.hash.as_bytes())
+                .fetch_optional(connection)
+                .await?;
+        earlier = object.flatten().map(|digest| parse_object(&digest)).transpose()?;
     }
-    let preview = draft.preview.as_ref().map(|preview| &preview.json[..]);
     let rox = NewFiles::store(objects, vec![draft.rox.as_deref()], |_| stays).await?;
-    Ok((rox, NewFiles::store(objects, vec![preview], |_| stays).await?, earlier))
+    Ok((rox, earlier))
 }

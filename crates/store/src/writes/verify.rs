@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use chart_index_domain::{ChartPreview, ChartValues, ChartsetId, NoteHash};
+use chart_index_domain::{ChartValues, ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection};
 
 use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
@@ -22,14 +22,12 @@ pub struct StoredChart {
     pub note_hash_version: u32,
     /// The values in responses, which must be those of the ROX file.
     pub values: ChartValues,
-    /// Whether all values and the preview are computed.
+    /// Whether all values are computed.
     pub is_complete: bool,
     /// Its ROX file; empty if it is missing.
     pub rox: Vec<u8>,
-    /// Its preview; `None` if the density curve or the JSON is missing.
-    pub preview: Option<ChartPreview>,
-    /// Why these files are missing, if their objects are missing or damaged.
-    pub lost: Vec<String>,
+    /// Why the ROX file is missing, if its object is missing or damaged.
+    pub lost: Option<String>,
 }
 
 /// A stored value of a chartset that differs from the value derived from its charts.
@@ -61,8 +59,6 @@ struct StoredChartRow {
     note_hash_version: i32,
     rox: Option<Vec<u8>>,
     rox_object: Option<Vec<u8>>,
-    preview_json: Option<Vec<u8>>,
-    preview_object: Option<Vec<u8>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -84,34 +80,19 @@ impl Store {
         const OPERATION: &str = "read stored charts";
         let failed = |error| StoreError::new(OPERATION, error);
         let read = self.run_once(OPERATION, |connection| Self::stored_charts(connection, after, limit));
-        let (mut charts, mut rox_files, mut previews) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut charts, mut indexes, mut files) = (Vec::new(), Vec::new(), Vec::new());
         for (index, mut row) in read.await?.into_iter().enumerate() {
-            let (rox, preview) = row.files().map_err(failed)?;
-            rox_files.extend(rox.map(|file| (index, file)));
-            previews.extend(
-                row.chart
-                    .values()
-                    .map_err(failed)?
-                    .curve
-                    .zip(preview)
-                    .map(|(curve, file)| ((index, curve), file)),
-            );
+            if let Some(file) = row.take_rox().map_err(failed)? {
+                indexes.push(index);
+                files.push(file);
+            }
             charts.push(row.parse().map_err(failed)?);
         }
-        let (indexes, files): (Vec<usize>, Vec<_>) = rox_files.into_iter().unzip();
         for (index, rox) in indexes.into_iter().zip(self.contents(files).await.map_err(failed)?) {
             let Some(chart) = charts.get_mut(index) else { continue };
             match rox {
                 Ok(rox) => chart.rox = rox,
-                Err(error) => chart.lost.push(format!("its ROX file is lost: {error}")),
-            }
-        }
-        let (places, files): (Vec<_>, Vec<_>) = previews.into_iter().unzip();
-        for ((index, curve), json) in places.into_iter().zip(self.contents(files).await.map_err(failed)?) {
-            let Some(chart) = charts.get_mut(index) else { continue };
-            match json {
-                Ok(json) => chart.preview = Some(ChartPreview { curve, json }),
-                Err(error) => chart.lost.push(format!("its preview is lost: {error}")),
+                Err(error) => chart.lost = Some(error.to_string()),
             }
         }
         Ok(charts)
@@ -128,9 +109,7 @@ impl Store {
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
             ", chart.note_hash_version,
              (SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox,
-             (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object,
-             (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json,
-             (SELECT preview.object FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_object
+             (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
         ))
         // The empty value sorts before every hash.
@@ -194,17 +173,12 @@ impl Store {
 }
 
 impl StoredChartRow {
-    /// The ROX file and the preview.
-    fn files(&mut self) -> Result<(Option<StoredFile>, Option<StoredFile>), sqlx::Error> {
-        let file = |bytes: Option<Vec<u8>>, object: Option<&[u8]>| {
-            let is_stored = bytes.is_some() || object.is_some();
-            is_stored.then(|| StoredFile::parse(bytes, object)).transpose()
-        };
-        let rox = file(self.rox.take(), self.rox_object.as_deref())?;
-        Ok((rox, file(self.preview_json.take(), self.preview_object.as_deref())?))
+    fn take_rox(&mut self) -> Result<Option<StoredFile>, sqlx::Error> {
+        let is_stored = self.rox.is_some() || self.rox_object.is_some();
+        is_stored.then(|| StoredFile::parse(self.rox.take(), self.rox_object.as_deref())).transpose()
     }
 
-    /// The chart without its files.
+    /// The chart without its ROX file.
     fn parse(&self) -> Result<StoredChart, sqlx::Error> {
         Ok(StoredChart {
             hash: self.chart.hash()?,
@@ -212,8 +186,7 @@ impl StoredChartRow {
             values: self.chart.values()?,
             is_complete: self.chart.is_complete(),
             rox: Vec::new(),
-            preview: None,
-            lost: Vec::new(),
+            lost: None,
         })
     }
 }

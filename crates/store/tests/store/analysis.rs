@@ -5,7 +5,7 @@ use std::time::Duration;
 use chart_index_domain::{ChartAnalysis, ChartDraft, Rating};
 use chart_index_tests::within;
 
-use crate::support::{Catalogue, OpenTransaction, analysis, chart, folder, hash, id, preview};
+use crate::support::{Catalogue, OpenTransaction, analysis, chart, curve, folder, hash, id};
 
 /// Maximum time until a transaction waits for another one.
 const WAIT: Duration = Duration::from_secs(20);
@@ -61,9 +61,9 @@ async fn chartsets_of_analysed_charts_change() {
     changed.sort_unstable();
     assert_eq!(changed, [id(1), id(2)]);
     let before = catalogue.last_sequence();
-    let with_preview = ChartDraft { preview: Some(preview(9)), ..chart(3) };
-    catalogue.store.put_computed(&[with_preview]).await.unwrap();
-    assert_eq!(catalogue.changed_after(before), [], "previews are in no record");
+    let with_curve = ChartDraft { curve: Some(curve(9)), ..chart(3) };
+    catalogue.store.put_computed(&[with_curve]).await.unwrap();
+    assert_eq!(catalogue.changed_after(before), [], "density curves are in no record");
 }
 
 /// An ingest that has written what lists filter by, but is not committed, has seen the earlier analysis.

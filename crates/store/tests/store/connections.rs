@@ -29,7 +29,7 @@ async fn each_lookup_is_one_round_trip() {
         store.chart(hash(1)).await.unwrap().unwrap();
         store.charts(&[hash(1), hash(3)]).await.unwrap();
         store.rox(hash(1)).await.unwrap().unwrap();
-        store.chart_preview(hash(1)).await.unwrap();
+        store.rox(hash(1)).await.unwrap();
         store.chartset(id(1)).await.unwrap().unwrap();
         store.public_source(id(1)).await.unwrap();
     };

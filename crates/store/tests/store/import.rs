@@ -10,7 +10,7 @@ use crate::support::{Catalogue, chart, folder, hash, id, removal};
 /// The chartset as an export has it: without ROX files and path.
 fn imported(draft: &ChartsetDraft, updated_at_ms: i64) -> ImportedChartset {
     let mut draft = ChartsetDraft { path: String::new(), ..draft.clone() };
-    draft.charts.iter_mut().for_each(|chart| (chart.rox, chart.preview) = (None, None));
+    draft.charts.iter_mut().for_each(|chart| (chart.rox, chart.curve) = (None, None));
     ImportedChartset { draft, updated_at_ms, checked_at_ms: updated_at_ms + 5 }
 }
 

@@ -16,14 +16,13 @@ async fn assert_every_read_is_unavailable(store: &Store) {
     let search = PostgresSearch::new(store.clone(), CatalogueWatch::disabled());
     let query = SearchQuery::default();
     let ids = [id(1)];
-    let (preview, listed, copies, shown, similar) = tokio::join!(
-        Box::pin(store.chart_preview(hash(1))),
+    let (listed, copies, shown, similar) = tokio::join!(
         Box::pin(store.charts_of_chartsets(&ids)),
         Box::pin(store.copies_of_chartsets(&ids)),
         Box::pin(store.chart_page(hash(1))),
         Box::pin(store.similar_charts(hash(1))),
     );
-    assert!(unavailable(&preview) && unavailable(&listed) && unavailable(&copies));
+    assert!(unavailable(&listed) && unavailable(&copies));
     assert!(unavailable(&shown) && unavailable(&similar));
     let (chart, rox, set, source, page, ping) = tokio::join!(
         Box::pin(store.chart(hash(1))),

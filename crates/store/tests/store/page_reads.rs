@@ -2,7 +2,7 @@
 
 use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts, SourceKind};
 
-use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, preview};
+use crate::support::{Catalogue, alpha, beta, chart, curve, folder, hash, id};
 
 #[tokio::test]
 async fn listed_charts_are_those_of_the_details() {
@@ -75,7 +75,7 @@ async fn a_chart_page_has_every_chartset_of_the_chart() {
     let page = store.chart_page(hash(1)).await.unwrap().unwrap();
     let known = store.chart(hash(1)).await.unwrap().unwrap();
     assert_eq!((&page.chart, &page.sources), (&known.chart, &known.sources));
-    assert_eq!(page.curve, Some(preview(1).curve));
+    assert_eq!(page.curve, Some(curve(1)));
     let sets: Vec<_> = page
         .chartsets
         .iter()
@@ -92,27 +92,24 @@ async fn a_chart_page_has_every_chartset_of_the_chart() {
 }
 
 #[tokio::test]
-async fn the_first_file_decides_the_preview() {
+async fn the_first_file_decides_the_density_curve() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let mut other = chart(1);
-    other.preview = Some(preview(2));
+    other.curve = Some(curve(2));
     catalogue.put(&folder(2, [other.clone()]), 10).await;
-    other.preview = None;
+    other.curve = None;
     catalogue.put(&folder(3, [other]), 10).await;
-    assert_eq!(catalogue.store.chart_preview(hash(1)).await.unwrap(), Some(preview(1).json));
-    assert_eq!(catalogue.database.psql("SELECT count(*) FROM chart_previews"), "1");
     for listed in catalogue.store.charts_of_chartsets(&[id(1), id(2), id(3)]).await.unwrap() {
-        assert_eq!(listed.charts[0].curve, Some(preview(1).curve));
+        assert_eq!(listed.charts[0].curve, Some(curve(1)));
     }
 }
 
 #[tokio::test]
-async fn a_chart_without_a_preview_is_read() {
+async fn a_chart_without_a_density_curve_is_read() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    catalogue.database.psql("UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews");
-    assert_eq!(catalogue.store.chart_preview(hash(1)).await.unwrap(), None);
+    catalogue.database.psql("UPDATE charts SET density_curve = NULL");
     assert_eq!(catalogue.store.chart_page(hash(1)).await.unwrap().unwrap().curve, None);
     assert_eq!(catalogue.store.chartset(id(1)).await.unwrap().unwrap().charts[0].curve, None);
     assert_eq!(catalogue.store.charts_of_chartsets(&[id(1)]).await.unwrap()[0].charts[0].curve, None);

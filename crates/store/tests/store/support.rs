@@ -5,9 +5,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use chart_index_domain::search::{ChartsetPage, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
-    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId,
-    DensityCurve, Entity, FileAliases, KeyCount, NoteHash, Patterns, PublicSource, Rating, SourceKind,
-    SourceRef,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, DensityCurve, Entity,
+    FileAliases, KeyCount, NoteHash, Patterns, PublicSource, Rating, SourceKind, SourceRef,
 };
 use chart_index_store::{
     CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Removal, RemovalOutcome, Store, StoreConfig,
@@ -186,9 +185,8 @@ pub(crate) fn numbers(number: u32) -> ChartNumbers {
     }
 }
 
-pub(crate) fn preview(number: u32) -> ChartPreview {
-    let curve = DensityCurve::from_bytes([u8::try_from(number % 256).unwrap(); DensityCurve::PARTS]);
-    ChartPreview { curve, json: format!("{{\"preview\":{number}}}").into_bytes() }
+pub(crate) fn curve(number: u32) -> DensityCurve {
+    DensityCurve::from_bytes([u8::try_from(number % 256).unwrap(); DensityCurve::PARTS])
 }
 
 /// A chart whose number is a multiple of 5 has no rating.
@@ -206,7 +204,7 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
         variant: None,
         analysis: Some(analysis(number)),
         rox: Some(format!("rox of {number}").into_bytes()),
-        preview: Some(preview(number)),
+        curve: Some(curve(number)),
         metadata: ChartMetadata {
             title: format!("Title {number}"),
             artist: format!("Artist {number}"),

@@ -1,13 +1,12 @@
 //! Charts with the same variant, and charts by what clients hold instead of a note hash.
 
-use chart_index_domain::{
-    ChartDraft, ChartPreview, ChartsetDraft, FileAliases, FileMd5, NoteHash, Variant, VariantTiming,
-};
+use chart_index_domain::{ChartDraft, ChartsetDraft, FileAliases, FileMd5, NoteHash, Variant, VariantTiming};
+use chart_index_rox::{Note, RoxChart, TimingPoint};
 use chart_index_store::{
     ChartIdentifier, ChartVariants, ImportedChartset, Precedence, PutEffect, Removal, VariantRequest,
 };
 
-use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, preview, removal};
+use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, removal};
 
 fn variant(number: u8) -> Variant {
     Variant::from_bytes([number; 32])
@@ -19,15 +18,21 @@ fn md5(number: u8) -> FileMd5 {
 
 /// A chart with a variant, whose rows start a beat of this length apart.
 fn with_rows(number: u32, variant_number: u8, beat_ms: u32) -> ChartDraft {
-    let steps = |first: u32| [vec![first * beat_ms], vec![4 * beat_ms; 9]].concat();
-    let columns: Vec<Vec<u32>> = (0..4).map(steps).collect();
-    let json = serde_json::to_vec(&serde_json::json!({ "columns": columns })).unwrap();
     let mut draft = chart(number);
     draft.numbers.keys = 4.try_into().unwrap();
     draft.numbers.length_ms = 39 * beat_ms;
     draft.variant = Some(variant(variant_number));
-    draft.preview = Some(ChartPreview { json, ..preview(number) });
+    draft.rox = Some(rox_of((0..40).map(|row| (row * beat_ms, row % 4))));
     draft
+}
+
+/// The ROX file of taps: each its start in milliseconds, and its column.
+fn rox_of(taps: impl Iterator<Item = (u32, u32)>) -> Vec<u8> {
+    let tap = |(start_ms, column)| Note::tap(i64::from(start_ms) * 1_000, u8::try_from(column).unwrap());
+    let mut rox = RoxChart::new(4);
+    rox.notes = taps.map(tap).collect();
+    rox.timing_points = vec![TimingPoint::bpm(0, 120.0)];
+    chart_index_rox::write(&mut rox).unwrap()
 }
 
 fn with_aliases(number: u32, md5s: &[u8], roll_variants: &[u8]) -> ChartDraft {
@@ -60,11 +65,9 @@ async fn charts_with_the_same_rows_are_variants() {
     let mut faster = with_rows(2, 1, 200);
     faster.declared_source = Some(alpha(7));
     let mut elsewhere = with_rows(3, 1, 220);
-    elsewhere.preview = with_rows(3, 1, 300).preview;
+    elsewhere.rox = with_rows(3, 1, 300).rox;
     let mut uneven = with_rows(4, 1, 220);
-    let columns: Vec<Vec<u32>> = (0..4).map(|column| vec![220 * column; 10]).collect();
-    let json = serde_json::json!({ "columns": columns });
-    uneven.preview = Some(ChartPreview { json: json.to_string().into_bytes(), ..preview(4) });
+    uneven.rox = Some(rox_of((0..40).map(|row| (row * 220, row / 10))));
     catalogue.put(&folder(1, [with_rows(1, 1, 220), faster, with_rows(5, 2, 220)]), 10).await;
     catalogue.put(&folder(2, [elsewhere, uneven]), 10).await;
 
@@ -76,7 +79,7 @@ async fn charts_with_the_same_rows_are_variants() {
     assert_eq!((item(2).rate, item(2).timing), (Some(1.1), Some(VariantTiming::Uniform)));
     assert_eq!(item(2).known.sources[0].reference, alpha(7).reference);
     assert_eq!((item(3).rate, item(3).timing), (Some(1.0), Some(VariantTiming::Uniform)));
-    assert_eq!((item(4).rate, item(4).timing), (Some(1.0), None), "its preview has other rows");
+    assert_eq!((item(4).rate, item(4).timing), (Some(1.0), None), "its notes have other rows");
 
     let of_variant = VariantRequest { hash: None, variant: Some(variant(1)) };
     let found = variants(&catalogue, of_variant).await;

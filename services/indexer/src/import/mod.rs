@@ -1,7 +1,7 @@
 //! `chart-indexer import`: fills the index from an export.
 //!
 //! Both files are compared with the manifest before anything is written. Then the charts are stored with their
-//! ROX files, which does not make them known, and then the chartsets, both in batches. Numbers, previews
+//! ROX files, which does not make them known, and then the chartsets, both in batches. Numbers
 //! and note hashes are computed from the ROX files, as an ingest does. What is stored already is passed over,
 //! so an import that was interrupted continues when it is run again.
 

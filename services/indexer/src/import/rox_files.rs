@@ -18,8 +18,8 @@ use crate::clock::now_ms;
 
 /// The maximum number of charts of a batch.
 const BATCH_CHARTS: usize = 128;
-/// The size of the ROX files from which on a batch is complete. Its previews are about as large, and a decoded
-/// chart up to fifty times as large as its file.
+/// The size of the ROX files from which on a batch is complete. A decoded chart is up to fifty times as
+/// large as its file.
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
 
 type RoxFiles = Vec<(NoteHash, Vec<u8>)>;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use chart_index_domain::round_to_thousandths;
-use chart_index_rox::{RoxChart, TimingPoint};
+use rox::{RoxChart, TimingPoint};
 use serde::Serialize;
 
 /// The maximum number of BPM points. Files that animate with them have tens of thousands, which only the game
@@ -154,7 +154,7 @@ fn milliseconds(duration_ms: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_rox::Note;
+    use rox::Note;
 
     use super::*;
 

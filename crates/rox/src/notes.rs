@@ -20,12 +20,32 @@
 //! f4010000 02 01 e8030000         start  500 ms, column 2, long note, end 1000 ms
 //! ```
 //!
-//! `golden/note_hash_v1.json` in this crate has test vectors for other implementations.
+//! `crates/chartfile/golden/note_hash_v1.json` has test vectors for other implementations.
 
-use chart_index_domain::{ChartAnalysis, KeyCount, NoteHash, Rows, Variant};
-use chart_index_rox::{Note, NoteType, RoxChart};
+use chart_index_domain::{InvalidKeyCount, KeyCount, NoteHash, Rows};
+use rox::{Note, NoteType, RoxChart};
 
-use crate::Refusal;
+/// Notes that have no note hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidNotes {
+    /// The chart has no playable note.
+    #[error("no notes")]
+    NoNotes,
+    /// Charts with this number of keys are not indexed.
+    #[error(transparent)]
+    KeyCount(#[from] InvalidKeyCount),
+    /// A note is in a column that the chart does not have.
+    #[error("note in column {column} (from 0) of a chart with {keys} keys")]
+    Column {
+        /// The column, from 0.
+        column: u8,
+        /// The key count of the chart.
+        keys: u8,
+    },
+    /// A time does not fit into `u32` milliseconds after the first note.
+    #[error("time out of range")]
+    TimeOutOfRange,
+}
 
 /// A note on the timeline of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +80,16 @@ pub struct CanonicalNotes {
 impl CanonicalNotes {
     /// The canonical form of notes in any order.
     ///
-    /// Refuses a key count outside 4 to 7, a chart without notes, a column not below the key count, and a time
-    /// that does not fit into `u32` milliseconds.
-    pub fn new(keys: u8, notes: &[TimedNote]) -> Result<Self, Refusal> {
+    /// # Errors
+    /// The key count is not 4 to 7, there are no notes, a column is not below the key count, or a time does not
+    /// fit into `u32` milliseconds.
+    pub fn new(keys: u8, notes: &[TimedNote]) -> Result<Self, InvalidNotes> {
         let keys = KeyCount::try_from(keys)?;
-        let first_us = notes.iter().map(|note| note.start_us).min().ok_or(Refusal::NoNotes)?;
+        let first_us = notes.iter().map(|note| note.start_us).min().ok_or(InvalidNotes::NoNotes)?;
         let mut canonical = Vec::with_capacity(notes.len());
         for note in notes {
             if note.column >= keys.get() {
-                return Err(Refusal::Column { column: note.column, keys: keys.get() });
+                return Err(InvalidNotes::Column { column: note.column, keys: keys.get() });
             }
             let start_ms = relative_ms(note.start_us, first_us)?;
             let end = note.end_us.filter(|end_us| *end_us > note.start_us);
@@ -80,14 +101,17 @@ impl CanonicalNotes {
         Ok(Self { keys, notes: canonical })
     }
 
-    /// The canonical form of a decoded chart.
-    pub(crate) fn from_chart(chart: &RoxChart) -> Result<Self, Refusal> {
+    /// The canonical form of a chart.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
+    pub fn from_chart(chart: &RoxChart) -> Result<Self, InvalidNotes> {
         let mut notes = Vec::with_capacity(chart.notes.len());
         for note in &chart.notes {
             let end_us = match note.note_type {
                 NoteType::Tap => None,
                 NoteType::Hold { duration_us } => {
-                    Some(note.time_us.checked_add(duration_us).ok_or(Refusal::TimeOutOfRange)?)
+                    Some(note.time_us.checked_add(duration_us).ok_or(InvalidNotes::TimeOutOfRange)?)
                 }
                 NoteType::Burst { .. } | NoteType::Mine => continue,
             };
@@ -96,11 +120,12 @@ impl CanonicalNotes {
         Self::new(chart.key_count, &notes)
     }
 
-    /// The starts of all notes of a decoded chart, those of its rolls included, as taps; `None` without rolls.
+    /// The starts of all notes of a chart, those of its rolls included, as taps; `None` without rolls.
     ///
     /// # Errors
     /// See [`new`](Self::new).
-    pub(crate) fn starts_with_rolls(chart: &RoxChart) -> Option<Result<Self, Refusal>> {
+    #[must_use]
+    pub fn starts_with_rolls(chart: &RoxChart) -> Option<Result<Self, InvalidNotes>> {
         let is_roll = |note: &Note| matches!(note.note_type, NoteType::Burst { .. });
         chart.notes.iter().any(is_roll).then(|| {
             let starts = chart.notes.iter().filter(|note| note.note_type != NoteType::Mine);
@@ -122,16 +147,10 @@ impl CanonicalNotes {
         &self.notes
     }
 
-    /// The variant of the chart (docs/formats/variant.md), if it has one.
+    /// The rows of the chart, whose digest is its variant (docs/formats/variant.md).
     #[must_use]
-    pub fn variant(&self) -> Option<Variant> {
-        Rows::new(self.keys, self.notes.iter().map(|note| (note.start_ms, note.column))).variant()
-    }
-
-    /// The rating and the patterns of the chart.
-    #[must_use]
-    pub fn analysis(&self) -> ChartAnalysis {
-        ChartAnalysis { rating: self.rating(), patterns: self.patterns() }
+    pub fn rows(&self) -> Rows {
+        Rows::new(self.keys, self.notes.iter().map(|note| (note.start_ms, note.column)))
     }
 
     /// The time from the start of the first note to the end of the last, in milliseconds.
@@ -164,10 +183,10 @@ impl CanonicalNotes {
 }
 
 /// A time in whole milliseconds after `first_us`, rounded half up.
-fn relative_ms(time_us: i64, first_us: i64) -> Result<u32, Refusal> {
+fn relative_ms(time_us: i64, first_us: i64) -> Result<u32, InvalidNotes> {
     time_us
         .checked_sub(first_us)
         .and_then(|relative_us| relative_us.checked_add(500))
         .and_then(|rounded_us| u32::try_from(rounded_us.div_euclid(1000)).ok())
-        .ok_or(Refusal::TimeOutOfRange)
+        .ok_or(InvalidNotes::TimeOutOfRange)
 }

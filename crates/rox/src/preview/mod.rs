@@ -1,23 +1,17 @@
-//! Computes the preview of a chart: its notes and its timing as JSON (docs/formats/preview.md), and its density
-//! curve.
+//! Computes the preview of a chart: its notes and its timing as JSON (docs/formats/preview.md).
 //!
-//! The web site draws charts in browsers, which have no zstd decoder for ROX files. An ingest computes both, so
-//! that `chart-index` needs no parser of charts.
+//! The web site draws charts in browsers, which have no zstd decoder for ROX files. A preview depends only on
+//! what a ROX file stores: microseconds, 32-bit floats, and beats per measure.
 //!
-//! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all
-//! BPM points and scroll speeds that the readers give: microseconds, 32-bit floats, and beats per measure.
-//!
-//! `golden/chart_preview_v1.json` in this crate has test vectors for other implementations.
+//! `crates/chartfile/golden/chart_preview_v1.json` has test vectors for other implementations.
 
 mod timing;
 
-use chart_index_domain::{ChartPreview, DensityCurve};
-use chart_index_rox::RoxChart;
+use rox::RoxChart;
 use serde::Serialize;
 
 use self::timing::{BpmPoint, ScrollPoint, Timeline};
-use crate::Refusal;
-use crate::note_hash::CanonicalNotes;
+use crate::{CanonicalNotes, RoxError, read};
 
 /// The version of the format, `version` in the JSON.
 const VERSION: u8 = 1;
@@ -33,21 +27,26 @@ struct PreviewBody {
     scroll: Vec<ScrollPoint>,
 }
 
-/// The preview of `chart`, whose canonical notes are `notes`.
-pub(crate) fn chart_preview(chart: &RoxChart, notes: &CanonicalNotes) -> Result<ChartPreview, Refusal> {
+/// The preview of the chart in a ROX file, as JSON.
+///
+/// # Errors
+/// The file cannot be [read], or its notes have no note hash.
+pub fn preview(file: &[u8]) -> Result<Vec<u8>, RoxError> {
+    let chart = read(file)?;
+    let notes = CanonicalNotes::from_chart(&chart)?;
+    serde_json::to_vec(&body(&chart, &notes)).map_err(RoxError::Json)
+}
+
+fn body(chart: &RoxChart, notes: &CanonicalNotes) -> PreviewBody {
     let timeline = Timeline::new(chart, notes.length_ms());
-    let body = PreviewBody {
+    PreviewBody {
         version: VERSION,
         keys: notes.keys().get(),
         length_ms: notes.length_ms(),
         columns: note_columns(notes),
         timing: timeline.bpm_points(),
         scroll: timeline.scroll_points(),
-    };
-    // Numbers always serialize.
-    let json = serde_json::to_vec(&body).map_err(|error| Refusal::undecodable(&error.to_string()))?;
-    let starts = notes.notes().iter().map(|note| note.start_ms);
-    Ok(ChartPreview { curve: DensityCurve::from_starts(starts, notes.length_ms()), json })
+    }
 }
 
 /// The notes of each column, with times in milliseconds: for each note the time from the start of the note

@@ -158,11 +158,15 @@ async fn hostile_names_are_escaped() {
     assert!(summary.contains("旋律"), "{summary}");
     assert_escaped(&summary);
 
-    let run = database.try_run(&["hash", &library.argument()]);
-    assert_escaped(&run.stdout);
-    let files: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let has_name = |line: &Value| line["file"].as_str().unwrap().contains(&name);
-    assert_eq!(files.iter().filter(|line| has_name(line)).count(), 3, "JSON has the name itself");
+    let report = library.root().join("../report.jsonl");
+    database.run(&["ingest", &library.argument(), "--report", report.to_str().unwrap()]);
+    let hashed = database.try_run(&["hash", &library.argument()]).stdout;
+    for json in [hashed, fs::read_to_string(report).unwrap()] {
+        assert_escaped(&json);
+        let files: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let has_name = |line: &Value| line["file"].as_str().unwrap().contains(&name);
+        assert_eq!(files.iter().filter(|line| has_name(line)).count(), 3, "JSON has the name itself");
+    }
 
     let missing = format!("/nowhere/{name}");
     for command in ["ingest", "hash", "import"] {

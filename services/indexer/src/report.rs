@@ -14,7 +14,7 @@ use serde::Serialize;
 use tracing::Level;
 
 use crate::song_folder::RefusedFile;
-use crate::stdout::write_line;
+use crate::stdout::{write_json, write_line};
 
 /// How often progress is printed if standard error is not a terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -249,8 +249,7 @@ impl Report {
 
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
-        written.and_then(|()| file.write_all(b"\n")).context("cannot write the report")
+        write_json(file, line).context("cannot write the report")
     }
 }
 

@@ -8,6 +8,7 @@ mod hangul;
 
 pub use folding::{FOLDING_VERSION, fold, fold_case};
 pub use hangul::hangul_keys;
+use unicode_normalization::UnicodeNormalization;
 
 /// The maximum length of a sort key in bytes. In hexadecimal, 224 bytes are as many as Meilisearch compares of
 /// a string, and they fit into an entry of a B-tree index.
@@ -20,6 +21,12 @@ pub fn sort_key(text: &str) -> String {
     let mut key = fold(text);
     key.truncate(key.floor_char_boundary(MAX_SORT_KEY_BYTES));
     key
+}
+
+/// The text with letters and marks composed, as they are typed (NFC).
+#[must_use]
+pub fn compose(text: &str) -> String {
+    text.nfc().collect()
 }
 
 /// How the words of a script are compared.

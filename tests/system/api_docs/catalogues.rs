@@ -1,10 +1,11 @@
-//! The catalogue files of an export: `sqlite3` and `DuckDB` read them, as docs/formats/catalogue.md shows.
+//! The catalogue files of an export: `sqlite3`, Python and `DuckDB` read them, as docs/formats/catalogue.md
+//! shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, workspace_root};
+use chart_index_tests::{ChartSpec, Library, Service, ServiceOptions, TestDatabase, indexer, workspace_root};
 use serde_json::{Value, json};
 
 use super::snippets::succeeded;
@@ -21,7 +22,7 @@ fn export(database: &TestDatabase, directory: &Path) -> PathBuf {
 }
 
 /// Runs a shell command of the document in a folder.
-fn run_shell(folder: &Path, command: &str) {
+pub(crate) fn run_shell(folder: &Path, command: &str) {
     let output = Command::new("sh").args(["-ec", command]).current_dir(folder).output();
     succeeded(command, &output.expect("a shell"));
 }
@@ -34,9 +35,9 @@ fn sqlite(file: &Path, statements: &str) -> String {
 
 /// Runs `DuckDB` in a folder with this format of its output.
 fn duckdb(folder: &Path, format: &str, statement: &str) -> String {
-    let mut command = Command::new(workspace_root().join("scripts/duckdb"));
-    let output = command.arg("run").arg(folder).args([format, "-noheader", "-c", statement]).output();
-    succeeded(statement, &output.expect("scripts/duckdb starts"))
+    let mut command = Command::new(workspace_root().join("scripts/readers"));
+    let output = command.arg("duckdb").arg(folder).args([format, "-noheader", "-c", statement]).output();
+    succeeded(statement, &output.expect("scripts/readers starts"))
 }
 
 /// The blocks of a language in the document.
@@ -64,7 +65,7 @@ async fn queries_of_the_document_run() {
     run_shell(folder.path(), blocks(&document, "sh")[0]);
     let queries = blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
     let (queries, outputs) = (queries.collect::<Vec<_>>(), blocks(&document, "text"));
-    assert_eq!((queries.len(), outputs.len()), (4, 4));
+    assert_eq!((queries.len(), outputs.len()), (5, 5));
     for (query, expected) in queries.into_iter().zip(outputs) {
         let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
         let output = match file {
@@ -109,7 +110,7 @@ SELECT json_object(
     'id', id, 'hash', lower(hex(hash)), 'title', coalesce(charts.title, chartsets.title),
     'artist', coalesce(charts.artist, chartsets.artist), 'difficulty', difficulty, 'keys', keys,
     'lengthMs', length_ms, 'notes', notes, 'lns', lns, 'bpmMain', bpm_main, 'densityPeak', density_peak,
-    'roxBytes', rox_bytes, 'variant', printf('%016x', variant), 'rating', rating_hundredths * 1.0,
+    'roxBytes', rox_bytes, 'variant', nullif(lower(hex(variant)), ''), 'rating', rating_hundredths * 1.0,
     'stream', stream, 'lnTime', ln_time, 'p90', rows_p90_hundredths * 1.0,
     'declaredRef', CAST(declared_ref AS TEXT)
 ) FROM charts JOIN chartsets ON number = chartset ORDER BY id, hash";
@@ -125,16 +126,9 @@ async fn catalogue_has_what_the_chartsets_of_the_export_have() {
     assert!(one.expect("a file") == other.expect("a file"), "the file depends on the snapshot only");
     run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
     let file = first.join(SQLITE);
-    assert_eq!(sqlite(&file, "PRAGMA integrity_check; PRAGMA user_version"), "ok\n1\n");
+    assert_eq!(sqlite(&file, "PRAGMA integrity_check; PRAGMA user_version"), "ok\n2\n");
     let printed = sqlite(&file, CHARTS);
-    let mut charts: Vec<Value> =
-        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    for chart in &mut charts {
-        // printf has no NULL.
-        if chart["variant"] == "0000000000000000" {
-            chart["variant"] = Value::Null;
-        }
-    }
+    let charts: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let expected = expected_charts(&first);
     assert!(expected.len() > 20 && expected.iter().any(|chart| chart["declaredRef"].is_string()));
     assert_eq!(charts, expected);
@@ -150,34 +144,85 @@ async fn parquet_file_has_the_columns_and_rows_of_sqlite() {
     let [first, second] = [0, 1].map(|index| export(&database, folders[index].path()));
     let [one, other] = [&first, &second].map(|export| fs::read(export.join(PARQUET)).expect("a file"));
     assert!(one == other, "the file depends on the snapshot only");
-    assert_eq!(duckdb(&first, "-list", SCHEMA_VERSION), "1\n");
+    assert_eq!(duckdb(&first, "-list", SCHEMA_VERSION), "2\n");
     run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
-    let sqlite = |statement: &str| sqlite(&first.join(SQLITE), statement);
 
     let columns = duckdb(&first, "-list", "SELECT column_name FROM (DESCRIBE FROM 'catalogue.parquet')");
-    let expected = sqlite(
+    assert_eq!(columns.lines().collect::<Vec<_>>(), parquet_columns(&first));
+    let rows = duckdb(&first, "-json", "FROM 'catalogue.parquet'");
+    let rows: Value = serde_json::from_str(&rows).expect("JSON");
+    assert!(rows.as_array().is_some_and(|rows| rows.len() > 20));
+    assert_eq!(rows, parquet_rows(&first));
+}
+
+/// The columns that the Parquet file of an export has, by its file for SQLite.
+fn parquet_columns(export: &Path) -> Vec<String> {
+    let columns = sqlite(
+        &export.join(SQLITE),
         "SELECT name FROM pragma_table_info('chartsets') WHERE name <> 'number' UNION ALL
          SELECT name FROM pragma_table_info('charts') WHERE name NOT IN ('chartset', 'title', 'artist', 'creator')",
     );
-    assert_eq!(columns, expected);
+    columns.lines().map(str::to_owned).collect()
+}
 
-    let values = columns.lines().map(|column| {
-        let value = match column {
+/// The rows that the Parquet file of an export has, by its file for SQLite.
+pub(crate) fn parquet_rows(export: &Path) -> Value {
+    let values = parquet_columns(export).into_iter().map(|column| {
+        let value = match &*column {
             "title" | "artist" | "creator" => format!("coalesce(charts.{column}, chartsets.{column})"),
-            "hash" => "lower(hex(hash))".to_owned(),
+            "hash" | "variant" => format!("nullif(lower(hex({column})), '')"),
             column => column.to_owned(),
         };
         format!("'{column}', {value}")
     });
     let values = values.collect::<Vec<_>>().join(", ");
-    let expected = sqlite(&format!(
-        "SELECT json_group_array(json_object({values}))
-         FROM (SELECT * FROM charts ORDER BY chartset, hash) AS charts JOIN chartsets ON number = chartset"
-    ));
-    let expected: Value = serde_json::from_str(&expected).expect("JSON");
-    let rows =
-        duckdb(&first, "-json", "SELECT * REPLACE (lower(hex(hash)) AS hash) FROM 'catalogue.parquet'");
-    let rows: Value = serde_json::from_str(&rows).expect("JSON");
-    assert!(rows.as_array().is_some_and(|rows| rows.len() > 20));
-    assert_eq!(rows, expected);
+    let rows = sqlite(
+        &export.join(SQLITE),
+        &format!(
+            "SELECT json_group_array(json_object({values}))
+             FROM (SELECT * FROM charts ORDER BY chartset, hash) AS charts JOIN chartsets ON number = chartset"
+        ),
+    );
+    serde_json::from_str(&rows).expect("JSON")
+}
+
+/// Titles, and queries that find them.
+const TITLES: [(&str, &[&str]); 7] = [
+    ("Ёлка", &["ёлка", "Елка", "елк"]),
+    ("\u{418}\u{306}од \u{3b1}\u{301}", &["йод", "иод ά"]),
+    ("Φῶς", &["ΦΩΣ", "φῶς", "φως"]),
+    ("Phở Bjørn Straße", &["pho", "bjorn STRASSE", "bjørn straße"]),
+    ("ガラス ＣＯＯＬ", &["がらす cool", "カ\u{3099}ラス", "ｶﾞﾗｽ ＣＯ"]),
+    ("Re:Zero AC/DC", &["re:zero", "ac/dc", "\"zero ac\" -", "dc re:"]),
+    ("NOT hip-hop", &["hip-hop", "not", "hop (hip"]),
+];
+
+#[tokio::test]
+async fn words_are_found_as_the_document_shows() {
+    let library = Library::new();
+    for ((title, _), number) in TITLES.into_iter().zip(1..) {
+        let chart = ChartSpec { title: title.to_owned(), ..ChartSpec::numbered(number) };
+        library.osu(&format!("alpha/{number} set/a.osu"), chart);
+    }
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    indexer(database.url(), &["ingest", &library.argument()]).succeeded();
+    let exports = tempfile::tempdir().expect("a folder");
+    let folder = export(&database, exports.path());
+    run_shell(&folder, "zstd -q -d catalogue.sqlite.zst");
+    let document = read("docs/formats/catalogue.md");
+    let [program] = blocks(&document, "python")[..] else { panic!("a program") };
+    for (title, queries) in TITLES {
+        for query in queries {
+            let output = Command::new("python3").args(["-c", program, query]).current_dir(&folder).output();
+            let printed = succeeded(query, &output.expect("Python"));
+            let found: Vec<&str> = printed.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+            assert_eq!(found, [title], "{query}");
+        }
+    }
+    // What is in lower case and has its accents is found without folding.
+    for (word, number) in [("ёлка", 1), ("йод", 2), ("φῶς", 3), ("ガラス", 5)] {
+        let statement = format!("SELECT count(*) FROM chartset_words WHERE chartset_words MATCH '{word}'");
+        assert_eq!(sqlite(&folder.join(SQLITE), &statement), "1\n", "{word} of title {number}");
+    }
 }

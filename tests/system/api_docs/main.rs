@@ -8,6 +8,7 @@ mod fuzzing;
 mod hash_filters;
 mod openapi;
 mod pages;
+mod readers;
 mod responses;
 mod signed_exports;
 mod snippets;

@@ -45,7 +45,11 @@ const SOURCES: [Source; 13] = [
         "/docs/note-hash",
         "How to compute the note hash of a chart, with test vectors"
     ),
-    source!("formats/readers.md", "/docs/readers", "Which libraries read chart files as their games do"),
+    source!(
+        "formats/readers.md",
+        "/docs/readers",
+        "Which libraries read chart files as their games do, and the files of the chart index"
+    ),
     source!(
         "formats/variant.md",
         "/docs/variant",

@@ -1,6 +1,6 @@
 -- catalogue.sqlite: docs/formats/catalogue.md describes it.
 PRAGMA application_id = 0x43494341;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE chartsets (
     number            INTEGER PRIMARY KEY,
@@ -35,7 +35,7 @@ CREATE TABLE charts (
     alpha_beatmap_id        INTEGER,
     declared_kind           TEXT,
     declared_ref            INTEGER,
-    variant                 INTEGER,
+    variant                 BLOB,
     rating_hundredths       INTEGER,
     jack                    INTEGER,
     chordjack               INTEGER,
@@ -67,7 +67,8 @@ WHERE declared_kind IS NOT NULL AND NOT EXISTS (
         AND source_kind = charts.declared_kind AND source_ref = charts.declared_ref
 );
 
+-- Without its content: the texts of chartsets as they are and folded.
 CREATE VIRTUAL TABLE chartset_words USING fts5 (
     title, artist, creator, romanised, tags,
-    content = 'chartsets', content_rowid = 'number', tokenize = 'unicode61 remove_diacritics 2'
+    content = '', tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
 );

@@ -8,16 +8,18 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use chart_index_domain::{
     ChartRecord, Chartset, ChartsetId, ChartsetRecord, ExportFile, ExportedFile, Keywords, Patterns,
-    PublicSource,
+    PublicSource, text,
 };
 use rusqlite::types::Value;
 
 use self::parquet_file::ParquetFile;
 use self::sqlite_file::SqliteFile;
 
-/// Fills the index of words from the table of chartsets, and merges its parts into one.
-const FILL_WORDS: &str = "INSERT INTO chartset_words (chartset_words) VALUES ('rebuild');
-                          INSERT INTO chartset_words (chartset_words) VALUES ('optimize')";
+/// Merges the parts of the index of words into one.
+const MERGE_WORDS: &str = "INSERT INTO chartset_words (chartset_words) VALUES ('optimize')";
+
+/// How many bytes of a variant the files have.
+const VARIANT_BYTES: usize = 8;
 
 /// The files while they are written.
 pub(super) struct CatalogueFiles {
@@ -49,6 +51,8 @@ impl CatalogueFiles {
         let of_chartset = chartset_row(number, record, &chartset, &keywords);
         if let Some(file) = &self.sqlite {
             file.insert("chartsets", of_chartset.clone())?;
+            let words = words_row(number, &chartset, &keywords);
+            file.insert("chartset_words (rowid, title, artist, creator, romanised, tags)", words)?;
         }
         let mut charts: Vec<&ChartRecord> = record.charts.iter().collect();
         charts.sort_unstable_by_key(|chart| chart.hash);
@@ -66,7 +70,7 @@ impl CatalogueFiles {
 
     /// Completes the files.
     pub(super) fn finish(self) -> Result<Vec<ExportedFile>> {
-        let sqlite = self.sqlite.map(|file| file.finish(FILL_WORDS)).transpose()?;
+        let sqlite = self.sqlite.map(|file| file.finish(MERGE_WORDS)).transpose()?;
         let parquet = self.parquet.map(ParquetFile::finish).transpose()?;
         Ok(sqlite.into_iter().chain(parquet).collect())
     }
@@ -76,11 +80,6 @@ impl CatalogueFiles {
 /// others: when a chartset is removed, numbers in sequence would change for all later ones.
 fn number_of(id: ChartsetId) -> i64 {
     (u64::from_be_bytes(*id.as_bytes()) >> 33).cast_signed()
-}
-
-/// As SQLite reads a hexadecimal literal: the greater half are negative.
-fn first_64_bits(hash: &[u8; 32]) -> i64 {
-    hash.first_chunk().map_or(0, |first| i64::from_be_bytes(*first))
 }
 
 fn source_columns(source: Option<&PublicSource>) -> (Value, Value) {
@@ -113,6 +112,16 @@ fn chartset_row(
     ]
 }
 
+/// The texts of a chartset as they are and folded, for queries that are not folded and those that are.
+fn words_row(number: i64, chartset: &Chartset, keywords: &Keywords) -> Vec<Value> {
+    let names = [&chartset.title, &chartset.artist, &chartset.creator].map(String::clone);
+    let texts = names.into_iter().chain([keywords.romanised_names.join("\n"), keywords.tags.join("\n")]);
+    let indexed = |text: String| {
+        if text.is_ascii() { text } else { text::compose(&text) + "\n" + &text::fold(&text) }
+    };
+    std::iter::once(number.into()).chain(texts.map(indexed).map(Value::Text)).collect()
+}
+
 fn chart_row(number: i64, chartset: &Chartset, chart: &ChartRecord) -> Vec<Value> {
     let other = |text: &String, of_chartset: &String| (text != of_chartset).then(|| text.clone());
     let (metadata, numbers) = (&chart.metadata, &chart.numbers);
@@ -137,7 +146,7 @@ fn chart_row(number: i64, chartset: &Chartset, chart: &ChartRecord) -> Vec<Value
         chart.alpha_beatmap_id.map(integer).into(),
         declared_kind,
         declared_ref,
-        chart.variant.map(|variant| first_64_bits(variant.as_bytes())).into(),
+        chart.variant.map(|variant| variant.as_bytes()[..VARIANT_BYTES].to_vec()).into(),
         chart.rating.map(|rating| i64::from(rating.hundredths())).into(),
     ];
     row.extend(pattern_columns(chart.patterns.as_ref()));

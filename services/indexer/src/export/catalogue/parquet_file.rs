@@ -4,11 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chart_index_domain::{ExportFile, ExportedFile};
+use chart_index_domain::{ExportFile, ExportedFile, hex};
 use parquet::basic::{Compression, Type, ZstdLevel};
-use parquet::data_type::{
-    ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
-};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
@@ -21,7 +19,7 @@ const NAME: ExportFile = ExportFile::Parquet;
 /// The columns, in the order of the values of a row.
 const SCHEMA: &str = include_str!("catalogue.schema");
 /// The version of the schema, in the metadata of the file.
-const VERSION: (&str, &str) = ("schema_version", "1");
+const VERSION: (&str, &str) = ("schema_version", "2");
 /// Rows are in memory until a row group has so many of them, about 1 KB each.
 const ROW_GROUP_ROWS: usize = 1 << 16;
 
@@ -93,19 +91,19 @@ struct Column {
 }
 
 enum Values {
-    Integers(Vec<i64>),
-    Reals(Vec<f64>),
-    Texts(Vec<ByteArray>),
-    Hashes(Vec<FixedLenByteArray>),
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Double(Vec<f64>),
+    Text(Vec<ByteArray>),
 }
 
 impl Column {
     fn new(physical_type: Type) -> Result<Self> {
         let values = match physical_type {
-            Type::INT64 => Values::Integers(Vec::new()),
-            Type::DOUBLE => Values::Reals(Vec::new()),
-            Type::BYTE_ARRAY => Values::Texts(Vec::new()),
-            Type::FIXED_LEN_BYTE_ARRAY => Values::Hashes(Vec::new()),
+            Type::INT32 => Values::Int32(Vec::new()),
+            Type::INT64 => Values::Int64(Vec::new()),
+            Type::DOUBLE => Values::Double(Vec::new()),
+            Type::BYTE_ARRAY => Values::Text(Vec::new()),
             other => bail!("a column has the type {other}"),
         };
         Ok(Self { values, levels: Vec::new() })
@@ -115,14 +113,20 @@ impl Column {
         self.levels.push((value != Value::Null).into());
         match (&mut self.values, value) {
             (_, Value::Null) => {}
-            (Values::Integers(values), Value::Integer(value)) => values.push(value),
-            (Values::Reals(values), Value::Real(value)) => values.push(value),
-            (Values::Texts(values), Value::Text(value)) => {
+            (Values::Int32(values), Value::Integer(value)) => values.push(value.try_into()?),
+            (Values::Int64(values), Value::Integer(value)) => values.push(value),
+            (Values::Double(values), Value::Real(value)) => values.push(value),
+            (Values::Text(values), Value::Text(value)) => {
                 // Charts of a chartset share theirs.
                 let same = values.last().filter(|last| last.data() == value.as_bytes()).cloned();
                 values.push(same.unwrap_or_else(|| value.into_bytes().into()));
             }
-            (Values::Hashes(values), Value::Blob(value)) => values.push(value.into()),
+            // Some readers shorten fixed-length bytes, and round integers of 64 bits.
+            (Values::Text(values), Value::Blob(digest)) => {
+                let mut digits = String::with_capacity(2 * digest.len());
+                hex::push(&mut digits, &digest);
+                values.push(digits.into_bytes().into());
+            }
             (_, value) => bail!("a column does not have the type {}", value.data_type()),
         }
         Ok(())
@@ -131,10 +135,10 @@ impl Column {
     /// Writes the values, and removes them.
     fn write(&mut self, writer: &mut SerializedColumnWriter) -> Result<()> {
         match &mut self.values {
-            Values::Integers(values) => write::<Int64Type>(writer, values, &self.levels),
-            Values::Reals(values) => write::<DoubleType>(writer, values, &self.levels),
-            Values::Texts(values) => write::<ByteArrayType>(writer, values, &self.levels),
-            Values::Hashes(values) => write::<FixedLenByteArrayType>(writer, values, &self.levels),
+            Values::Int32(values) => write::<Int32Type>(writer, values, &self.levels),
+            Values::Int64(values) => write::<Int64Type>(writer, values, &self.levels),
+            Values::Double(values) => write::<DoubleType>(writer, values, &self.levels),
+            Values::Text(values) => write::<ByteArrayType>(writer, values, &self.levels),
         }?;
         self.levels.clear();
         Ok(())
@@ -162,7 +166,7 @@ mod tests {
     use super::*;
 
     const PROJECTION: &str =
-        "message catalogue { REQUIRED BYTE_ARRAY id (STRING); OPTIONAL INT64 source_ref; }";
+        "message catalogue { REQUIRED BYTE_ARRAY id (STRING); OPTIONAL INT32 source_ref; }";
 
     /// Rows whose values are like these. Every other one has NULL where a column may have it.
     fn rows(count: usize) -> impl Iterator<Item = Vec<Value>> {
@@ -175,10 +179,9 @@ mod tests {
         (0..count).map(move |row| {
             let value = |(is_optional, physical_type)| match physical_type {
                 _ if is_optional && row % 2 == 0 => Value::Null,
-                Type::INT64 => Value::Integer(i64::try_from(row).unwrap()),
+                Type::INT32 | Type::INT64 => Value::Integer(i64::try_from(row).unwrap()),
                 Type::DOUBLE => Value::Real(0.5),
-                Type::BYTE_ARRAY => Value::Text(format!("text {}", row / 4)),
-                _ => Value::Blob(vec![1; 32]),
+                _ => Value::Text(format!("text {}", row / 4)),
             };
             columns.iter().copied().map(value).collect()
         })
@@ -199,7 +202,7 @@ mod tests {
             for row in 0..count {
                 let columns = read.next().unwrap().unwrap();
                 assert_eq!(columns.get_string(0).unwrap(), &format!("text {}", row / 4));
-                assert_eq!(columns.get_long(1).ok(), (row % 2 == 1).then(|| i64::try_from(row).unwrap()));
+                assert_eq!(columns.get_int(1).ok(), (row % 2 == 1).then(|| i32::try_from(row).unwrap()));
             }
             assert!(read.next().is_none());
         }
@@ -207,9 +210,10 @@ mod tests {
 
     #[test]
     fn values_of_another_type_are_refused() {
-        let mut column = Column::new(Type::INT64).unwrap();
+        let mut column = Column::new(Type::INT32).unwrap();
         column.push(Value::Null).unwrap();
         column.push(Value::Integer(1)).unwrap();
+        assert!(column.push(Value::Integer(1 << 31)).is_err());
         assert!(column.push(Value::Real(1.0)).is_err());
     }
 }

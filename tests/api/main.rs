@@ -9,6 +9,7 @@ mod changes;
 mod configuration;
 mod connections;
 mod detail;
+mod downloads;
 mod errors;
 mod exports;
 mod hash_filter;

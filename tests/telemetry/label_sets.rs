@@ -55,6 +55,7 @@ fn random_request(random: &mut Random, chart: &str) -> (Method, String, Vec<(&'s
         "/api/chartsets".to_owned(),
         format!("/api/chartsets/{word}"),
         format!("/go/chartset/{word}"),
+        format!("/go/chart/{word}"),
         format!("/{word}/{word}"),
     ];
     let headers = vec![

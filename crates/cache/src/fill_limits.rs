@@ -97,9 +97,13 @@ impl FillLimits {
         match kind {
             Kind::List | Kind::Page => &self.lists,
             Kind::PostgresList | Kind::PostgresPage => &self.postgres_searches,
-            Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source | Kind::Preview | Kind::Extended => {
-                &self.reads
-            }
+            Kind::Lookup
+            | Kind::Rox
+            | Kind::Detail
+            | Kind::Source
+            | Kind::ChartSource
+            | Kind::Preview
+            | Kind::Extended => &self.reads,
         }
     }
 }

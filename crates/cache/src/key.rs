@@ -20,6 +20,8 @@ pub enum Kind {
     Detail = b'd',
     /// The redirect to the source of a chartset.
     Source = b'g',
+    /// The redirect to the source of a chart.
+    ChartSource = b'h',
     /// A page of the web site.
     Page = b'p',
     /// A page of the web site that PostgreSQL searches for.
@@ -42,7 +44,7 @@ impl Kind {
             Self::Rox => 1,
             Self::List | Self::PostgresList => 2,
             Self::Detail => 3,
-            Self::Source => 4,
+            Self::Source | Self::ChartSource => 4,
             Self::Page | Self::PostgresPage => 5,
             Self::Preview => 6,
             Self::Extended => 7,
@@ -62,12 +64,14 @@ impl Kind {
 
 /// The name of a response, equal on all replicas.
 ///
-/// All keys have 34 bytes: that of a list is a hash of the query.
+/// All keys have 38 bytes: that of a list is a hash of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     kind: Kind,
     /// The set of extension fields in the response; 0 for none.
     fields: u8,
+    /// A digest of the settings of the replica that the body depends on; 0 for none.
+    settings: [u8; 4],
     name: [u8; 32],
 }
 
@@ -90,63 +94,61 @@ impl CacheKey {
     /// The key of a chart lookup.
     #[must_use]
     pub const fn lookup(hash: NoteHash) -> Self {
-        Self { kind: Kind::Lookup, fields: 0, name: *hash.as_bytes() }
+        Self::new(Kind::Lookup, *hash.as_bytes())
     }
 
     /// The key of a ROX file.
     #[must_use]
     pub const fn rox(hash: NoteHash) -> Self {
-        Self { kind: Kind::Rox, fields: 0, name: *hash.as_bytes() }
+        Self::new(Kind::Rox, *hash.as_bytes())
     }
 
     /// The key of a chart preview.
     #[must_use]
     pub const fn preview(hash: NoteHash) -> Self {
-        Self { kind: Kind::Preview, fields: 0, name: *hash.as_bytes() }
+        Self::new(Kind::Preview, *hash.as_bytes())
     }
 
     /// The key of a page of the chartset list, for a normalised query. Anything else that the body depends on,
     /// except the search engine, must be part of it.
     #[must_use]
     pub fn list(normalised_query: &[u8]) -> Self {
-        Self {
-            kind: Kind::List,
-            fields: 0,
-            name: blake3::derive_key("chart-index 2026 list cache key v1", normalised_query),
-        }
+        Self::new(Kind::List, blake3::derive_key("chart-index 2026 list cache key v1", normalised_query))
     }
 
     /// The key of a chartset detail.
     #[must_use]
     pub fn detail(id: ChartsetId) -> Self {
-        Self { kind: Kind::Detail, fields: 0, name: name_of(Entity::Chartset(id)) }
+        Self::new(Kind::Detail, name_of(Entity::Chartset(id)))
     }
 
     /// The key of a source redirect.
     #[must_use]
     pub fn source(id: ChartsetId) -> Self {
-        Self { kind: Kind::Source, fields: 0, name: name_of(Entity::Chartset(id)) }
+        Self::new(Kind::Source, name_of(Entity::Chartset(id)))
     }
 
     /// The key of a page of the web site. Anything that the body depends on must be part of the name.
     #[must_use]
     pub fn page(name: &[u8]) -> Self {
-        Self {
-            kind: Kind::Page,
-            fields: 0,
-            name: blake3::derive_key("chart-index 2026 page cache key v1", name),
-        }
+        Self::new(Kind::Page, blake3::derive_key("chart-index 2026 page cache key v1", name))
     }
 
     /// The key of a response that also depends on other charts. Anything that the body depends on must be part
     /// of the name.
     #[must_use]
     pub fn extended(name: &[u8]) -> Self {
-        Self {
-            kind: Kind::Extended,
-            fields: 0,
-            name: blake3::derive_key("chart-index 2026 extended cache key v1", name),
-        }
+        Self::new(Kind::Extended, blake3::derive_key("chart-index 2026 extended cache key v1", name))
+    }
+
+    /// The key of the redirect to the source of a chart.
+    #[must_use]
+    pub const fn chart_source(hash: NoteHash) -> Self {
+        Self::new(Kind::ChartSource, *hash.as_bytes())
+    }
+
+    const fn new(kind: Kind, name: EntityName) -> Self {
+        Self { kind, fields: 0, settings: [0; 4], name }
     }
 
     /// The key of the same response with extension fields, which change with the same entity. Each set of
@@ -154,6 +156,12 @@ impl CacheKey {
     #[must_use]
     pub const fn with_fields(self, fields: u8) -> Self {
         Self { fields, ..self }
+    }
+
+    /// The key of the same response of replicas whose settings have this digest.
+    #[must_use]
+    pub const fn with_settings(self, settings: [u8; 4]) -> Self {
+        Self { settings, ..self }
     }
 
     /// The key of the same list or page of this search engine. Engines never share an entry.
@@ -201,19 +209,22 @@ impl CacheKey {
         self.name[7] ^ self.name[31]
     }
 
-    /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`. Extension fields add two digits.
+    /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`. Extension fields add two digits, settings
+    /// eight.
     pub(crate) fn redis_key(&self, prefix: &str) -> String {
         let name = self.short_name();
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
-        let mut fields = [0; 2];
+        let (mut fields, mut settings) = ([0; 2], [0; 8]);
         let fields = if self.fields == 0 { "" } else { hex::encode(&[self.fields], &mut fields) };
-        let mut key = String::with_capacity(prefix.len() + 2 + digits.len() + fields.len());
+        let settings = if self.settings == [0; 4] { "" } else { hex::encode(&self.settings, &mut settings) };
+        let mut key = String::with_capacity(prefix.len() + 2 + digits.len() + fields.len() + settings.len());
         key.push_str(prefix);
         key.push(char::from(self.kind as u8));
         key.push(':');
         key.push_str(digits);
         key.push_str(fields);
+        key.push_str(settings);
         key
     }
 }
@@ -232,6 +243,11 @@ mod tests {
             (CacheKey::preview(hash), format!("ci:1:v:{}", "ab".repeat(32))),
             (CacheKey::detail(id), format!("ci:1:d:{}", "12".repeat(8))),
             (CacheKey::lookup(hash).with_fields(3), format!("ci:1:l:{}03", "ab".repeat(32))),
+            (
+                CacheKey::lookup(hash).with_fields(16).with_settings([1, 2, 3, 0xab]),
+                format!("ci:1:l:{}10010203ab", "ab".repeat(32)),
+            ),
+            (CacheKey::chart_source(hash), format!("ci:1:h:{}", "ab".repeat(32))),
         ] {
             assert_eq!(key.redis_key("ci:1:"), expected);
         }

@@ -87,6 +87,7 @@ impl Serialize for Chartset {
             download_url: source_kind.map(|_| DownloadUrl(self.id)),
             rating_min: None,
             rating_max: None,
+            updated_at_ms: None,
         };
         item.serialize(serializer)
     }
@@ -134,6 +135,10 @@ struct ItemFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
     rating_max: Option<f64>,
+    /// Added to serialised items, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    updated_at_ms: Option<i64>,
 }
 
 /// The path of the source redirect of a chartset.
@@ -143,6 +148,50 @@ impl Serialize for DownloadUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("/go/chartset/{}", self.0))
     }
+}
+
+/// A chartset that contains a chart, as lookups list it (docs/api.md, "Extension fields").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartOccurrence {
+    /// The id of the chartset.
+    pub id: ChartsetId,
+    /// The title of the chartset.
+    pub title: String,
+    /// Name of the difficulty in this set.
+    pub difficulty: String,
+    /// The public source of the chartset, if it has one.
+    pub source: Option<PublicSource>,
+}
+
+impl Serialize for ChartOccurrence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let download_url = self.source.as_ref().map(|_| DownloadUrl(self.id));
+        let Self { id, title, difficulty, .. } = self;
+        OccurrenceFields { id: *id, title, difficulty, download_url }.serialize(serializer)
+    }
+}
+
+impl PartialSchema for ChartOccurrence {
+    fn schema() -> RefOr<Schema> {
+        OccurrenceFields::schema()
+    }
+}
+
+impl ToSchema for ChartOccurrence {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        OccurrenceFields::schemas(schemas);
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct OccurrenceFields<'a> {
+    id: ChartsetId,
+    title: &'a str,
+    difficulty: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>, pattern = "^/go/chartset/[0-9a-f]{16}$")]
+    download_url: Option<DownloadUrl>,
 }
 
 /// Search terms of a chartset that lists do not show. Derived from its charts by [`assemble_chartset`].
@@ -159,6 +208,8 @@ pub struct Keywords {
 pub struct ChartsetDetail {
     /// The list item.
     pub chartset: Chartset,
+    /// When it last changed, in Unix epoch milliseconds.
+    pub updated_at_ms: i64,
     /// The distinct tags of the charts, in order of appearance.
     pub tags: Vec<String>,
     /// The sources of the chartset, in the order of [`Source::merge`].

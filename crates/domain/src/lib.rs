@@ -46,7 +46,9 @@ pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartValues, MAX_CHART_TAGS,
 pub use chart_page::{
     ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, Percentiles, SimilarChart,
 };
-pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
+pub use chartset::{
+    ChartOccurrence, Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset,
+};
 pub use chartset_record::{ChartRecord, ChartsetRecord, InvalidRecord};
 pub use density_curve::DensityCurve;
 pub use draft::{ChartDraft, ChartsetDraft, DistinctCharts, PublicSource};

@@ -122,6 +122,10 @@ pub struct Source {
     pub confidence: Confidence,
     /// When the indexer last found the chart in this source, in Unix epoch milliseconds.
     pub checked_at_ms: i64,
+    /// The URL of its page, in responses that include it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    pub url: Option<String>,
 }
 
 impl Source {
@@ -147,7 +151,8 @@ mod tests {
     use super::*;
 
     fn source(kind: SourceKind, number: u64, confidence: Confidence, checked_at_ms: i64) -> Source {
-        Source { kind, reference: SourceRef::from_number(number).unwrap(), confidence, checked_at_ms }
+        let reference = SourceRef::from_number(number).unwrap();
+        Source { kind, reference, confidence, checked_at_ms, url: None }
     }
 
     #[test]

@@ -162,6 +162,8 @@ pub enum Resource {
     Chartset,
     /// The source page of a chartset.
     SourcePage,
+    /// The source page of a chart.
+    ChartSourcePage,
     /// The ROX file of a chart: the chart is unknown or has been removed.
     RoxFile,
     /// The preview of a chart: the chart is unknown, has been removed, or has no preview yet.
@@ -186,6 +188,7 @@ impl fmt::Display for Resource {
             Self::Endpoint => "no such endpoint",
             Self::Chartset => "no such chartset",
             Self::SourcePage => "no such chartset, or it has no source page",
+            Self::ChartSourcePage => "the chart is unknown or has been removed, or it has no source page",
             Self::Preview => "the chart is unknown or has been removed, or its preview is not computed yet",
             Self::HashFilter => "there is no such hash filter, or none is built yet",
             Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",

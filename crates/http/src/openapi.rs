@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::{CachePolicy, ChartsetIdParam, ErrorType, HashParam, Include, Problem};
+use crate::{CachePolicy, ChartsetIdParam, ErrorType, FieldGroup, HashParam, Problem};
 use chart_index_domain::{ChartsetId, NoteHash};
 
 /// The responses of an operation, by status.
@@ -30,8 +30,9 @@ pub fn extension() -> Extensions {
 
 /// The query parameter `include`. Its values are separated by commas; repeated, it is 400.
 #[must_use]
-pub fn include_parameter() -> Parameter {
-    let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Include::NAMES));
+pub fn include_parameter(accepted: &[FieldGroup]) -> Parameter {
+    let names = accepted.iter().map(|group| group.as_str());
+    let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names.collect::<Vec<_>>()));
     let names = ArrayBuilder::new().items(name).min_items(Some(1));
     let parameter = ParameterBuilder::new().name("include").parameter_in(ParameterIn::Query);
     let parameter = parameter.required(Required::False).schema(Some(names));

@@ -11,7 +11,7 @@ pub enum Group {
     Rox,
     /// Chartset lists.
     List,
-    /// Chartset details and source redirects.
+    /// Chartset details, redirects to sources and previews.
     Detail,
     /// Batch lookups, the hash filter, the change feed and exports.
     Bulk,
@@ -50,7 +50,7 @@ pub struct Limits {
     pub rox: NonZeroU32,
     /// For chartset lists.
     pub list: NonZeroU32,
-    /// For chartset details and source redirects.
+    /// For chartset details, redirects to sources and previews.
     pub detail: NonZeroU32,
     /// For batch lookups and the change feed.
     pub bulk: NonZeroU32,

@@ -31,7 +31,7 @@ use crate::document::{ITEM, PRIMARY_KEY, RATINGS};
 use crate::filter::Filter;
 use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
-use crate::sort_keys::{self, Key, ReadFrom, SortPosition};
+use crate::sort_keys::{self, Key, ReadFrom, SortPosition, UPDATED_AT};
 use crate::transport::Transport;
 use crate::unsupported_query::UnsupportedQuery;
 use crate::{SearchError, Target, word_codes};
@@ -109,9 +109,9 @@ struct SearchResult {
 struct Hit {
     id: ChartsetId,
     item: ListItem,
-    /// The exact key of the sort, under the name of its attribute.
+    /// The exact key of the sort, under the name of its attribute, if it is not the time.
     #[serde(
-        alias = "updatedAtMs",
+        default,
         alias = "titleKey",
         alias = "artistKey",
         alias = "bpmMax",
@@ -121,10 +121,35 @@ struct Hit {
         alias = "ratingMax",
         alias = "notesMax"
     )]
-    key: Key,
+    key: Option<Key>,
+    /// The exact key of the sort, or asked for.
+    #[serde(default, rename = "updatedAtMs")]
+    updated_at_ms: Option<i64>,
     /// The least and the greatest rating in hundredths, if they were asked for and there is one.
     #[serde(default)]
     ratings: Option<(u16, u16)>,
+}
+
+impl Hit {
+    /// The exact key of the sort.
+    fn sort_key(&mut self, sort: Sort) -> Option<Key> {
+        match sort_keys::exact_key(sort) {
+            UPDATED_AT => self.updated_at_ms.map(Key::from_time),
+            _ => self.key.take(),
+        }
+    }
+
+    /// The list item, with the extension fields that the query includes.
+    fn into_item(self, query: &SearchQuery) -> ListItem {
+        let item = match self.ratings {
+            Some((least, greatest)) => self.item.with_ratings(least, greatest),
+            None => self.item,
+        };
+        match self.updated_at_ms {
+            Some(updated_at_ms) if query.includes_updated => item.with_updated(updated_at_ms),
+            _ => item,
+        }
+    }
 }
 
 impl<'a> PageSearch<'a> {
@@ -183,8 +208,10 @@ impl<'a> PageSearch<'a> {
         let index = node.index(Target::Live);
         let sort = self.sort(window);
         let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
-        let mut retrieved = vec![PRIMARY_KEY, ITEM, sort_keys::exact_key(self.query.sort)];
+        let key = sort_keys::exact_key(self.query.sort);
+        let mut retrieved = vec![PRIMARY_KEY, ITEM, key];
         retrieved.extend(self.query.includes_rating.then_some(RATINGS));
+        retrieved.extend((self.query.includes_updated && key != UPDATED_AT).then_some(UPDATED_AT));
         let mut search = SdkQuery::new(&index);
         search
             .with_query(&self.words)
@@ -227,12 +254,12 @@ impl<'a> PageSearch<'a> {
         let total = result.total_hits;
         let mut items = Vec::with_capacity(result.hits.len());
         let mut positions = Vec::with_capacity(result.hits.len());
-        for hit in result.hits {
-            positions.push(SortPosition { key: hit.key, id: hit.id });
-            items.push(match hit.ratings {
-                Some((least, greatest)) => hit.item.with_ratings(least, greatest),
-                None => hit.item,
-            });
+        for mut hit in result.hits {
+            let key = hit.sort_key(self.query.sort);
+            let key =
+                key.ok_or_else(|| SearchError::invalid_response(OPERATION, "a hit without its sort key"))?;
+            positions.push(SortPosition { key, id: hit.id });
+            items.push(hit.into_item(self.query));
         }
         let page = self.query.page;
         let expected = total.saturating_sub(page.offset()).min(page.size().into());
@@ -317,8 +344,8 @@ mod tests {
     fn hits_have_the_key_of_every_sort() {
         for sort in Sort::ALL {
             let hit = json!({ "id": "00000000000000a1", "item": {}, sort_keys::exact_key(sort): 7 });
-            let hit: Hit = serde_json::from_str(&hit.to_string()).unwrap();
-            assert_eq!(hit.key, Key::Number(7.0), "{sort:?}");
+            let mut hit: Hit = serde_json::from_str(&hit.to_string()).unwrap();
+            assert_eq!(hit.sort_key(sort), Some(Key::Number(7.0)), "{sort:?}");
         }
     }
 

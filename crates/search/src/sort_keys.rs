@@ -179,10 +179,13 @@ fn attributes(sort: Sort) -> Vec<&'static str> {
     attributes
 }
 
+/// The attribute with the time of the last change.
+pub(crate) const UPDATED_AT: &str = "updatedAtMs";
+
 /// The attribute with the exact key of a sort.
 pub(crate) const fn exact_key(sort: Sort) -> &'static str {
     match sort {
-        Sort::Updated | Sort::Relevance => "updatedAtMs",
+        Sort::Updated | Sort::Relevance => UPDATED_AT,
         Sort::Title => "titleKey",
         Sort::Artist => "artistKey",
         Sort::Bpm => "bpmMax",
@@ -229,6 +232,14 @@ pub(crate) enum Key {
     /// Also a time: milliseconds have at most 53 bits.
     Number(f64),
     Digits(String),
+}
+
+impl Key {
+    /// The key of a time in milliseconds.
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds have at most 53 bits")]
+    pub(crate) const fn from_time(milliseconds: i64) -> Self {
+        Self::Number(milliseconds as f64)
+    }
 }
 
 impl<'de> Deserialize<'de> for Key {

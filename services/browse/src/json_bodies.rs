@@ -1,10 +1,14 @@
 //! The JSON bodies of the list and the detail (docs/api.md, "Chartset list" and "Chartset detail").
 
+use std::collections::HashMap;
+
 use chart_index_domain::search::{ChartsetPage, Hint, ListItem, SearchQuery};
-use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
+use chart_index_domain::{Chart, ChartOccurrence, Chartset, ChartsetChart, ChartsetDetail, NoteHash, Source};
 use chart_index_http::openapi::extension;
+use chart_index_http::{FieldGroup, Include};
+use chart_index_store::KnownChart;
 use serde::Serialize;
-use utoipa::openapi::schema::{Array, ArrayBuilder};
+use utoipa::openapi::schema::{Array, ArrayBuilder, Ref};
 use utoipa::{PartialSchema as _, ToSchema};
 
 /// One page of the list, with its number and size after clamping.
@@ -81,19 +85,33 @@ impl<'a> ListBody<'a> {
 pub(crate) struct DetailBody<'a> {
     #[serde(flatten)]
     item: &'a Chartset,
+    /// Only with `include=updated`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    updated_at_ms: Option<i64>,
     tags: &'a [String],
     sources: &'a [Source],
     charts: Vec<ChartEntry<'a>>,
 }
 
 impl<'a> DetailBody<'a> {
-    /// The charts of the detail have the extension fields that are requested.
-    pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
+    /// The charts and sources of the detail have the extension fields that are requested. The chartsets of its
+    /// charts are those of `known`.
+    pub(crate) fn new(
+        detail: &'a ChartsetDetail,
+        known: &'a HashMap<NoteHash, KnownChart>,
+        include: Include,
+    ) -> Self {
+        let entry = |entry: &'a ChartsetChart| {
+            let chartsets = known.get(&entry.chart.hash).map(|known| known.chartsets.as_slice());
+            ChartEntry { chartsets: chartsets.unwrap_or_default(), ..ChartEntry::from(entry) }
+        };
         Self {
             item: &detail.chartset,
+            updated_at_ms: include.has(FieldGroup::Updated).then_some(detail.updated_at_ms),
             tags: &detail.tags,
             sources: &detail.sources,
-            charts: detail.charts.iter().map(ChartEntry::from).collect(),
+            charts: detail.charts.iter().map(entry).collect(),
         }
     }
 }
@@ -108,21 +126,28 @@ struct ChartEntry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     alpha_beatmap_id: Option<u64>,
+    /// Only with `include=chartsets`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(required = false, schema_with = chartsets_schema)]
+    chartsets: &'a [ChartOccurrence],
+}
+
+fn chartsets_schema() -> Array {
+    let items = Ref::from_schema_name(ChartOccurrence::name());
+    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
 }
 
 impl<'a> From<&'a ChartsetChart> for ChartEntry<'a> {
     fn from(ChartsetChart { chart, alpha_beatmap_id, .. }: &'a ChartsetChart) -> Self {
-        Self { chart, difficulty: &chart.difficulty, alpha_beatmap_id: *alpha_beatmap_id }
+        Self { chart, difficulty: &chart.difficulty, alpha_beatmap_id: *alpha_beatmap_id, chartsets: &[] }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::search::{ListPosition, SortValue, parse_query_string};
-    use chart_index_http::Include;
-
     use super::*;
     use crate::tests::{detail, without_source};
+    use chart_index_domain::search::{ListPosition, SortValue, parse_query_string};
 
     fn query(query_string: &str) -> SearchQuery {
         parse_query_string(query_string).unwrap()
@@ -198,11 +223,12 @@ mod tests {
     fn extension_fields_are_in_charts_that_have_them_if_requested() {
         let mut detail = detail();
         let chart = |detail: &ChartsetDetail, include: &str| {
-            let include =
-                if include.is_empty() { Include::default() } else { Include::parse(include).unwrap() };
+            let include = Include::of_query(&format!("include={include}"), FieldGroup::OF_DETAILS).unwrap();
             let mut detail = detail.clone();
             include.retain(&mut detail.charts[0].chart);
-            serde_json::to_value(DetailBody::new(&detail)).unwrap()["charts"][0]["chart"].clone()
+            let known = HashMap::new();
+            serde_json::to_value(DetailBody::new(&detail, &known, include)).unwrap()["charts"][0]["chart"]
+                .clone()
         };
         let plain = chart(&detail, "");
         for (include, fields) in [
@@ -225,7 +251,8 @@ mod tests {
     fn detail_has_the_list_item_tags_sources_and_charts() {
         let mut detail = detail();
         Include::default().retain(&mut detail.charts[0].chart);
-        insta::assert_snapshot!(pretty(&DetailBody::new(&detail)), @r#"
+        let known = HashMap::new();
+        insta::assert_snapshot!(pretty(&DetailBody::new(&detail, &known, Include::default())), @r#"
         {
           "id": "a1a1a1a1a1a1a1a1",
           "title": "旋",
@@ -284,7 +311,7 @@ mod tests {
 
     #[test]
     fn detail_without_a_source_has_no_source_fields() {
-        let detail = pretty(&DetailBody::new(&without_source()));
+        let detail = pretty(&DetailBody::new(&without_source(), &HashMap::new(), Include::default()));
         for field in ["sourceKind", "downloadUrl", "alphaBeatmapId", "null"] {
             assert!(!detail.contains(field), "{field}: {detail}");
         }

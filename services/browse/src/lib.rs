@@ -1,17 +1,16 @@
-//! The browse service: the list of chartsets, the detail of one, and the redirect to its source page.
+//! The browse service: the list of chartsets, the detail of one, and the redirects to source pages.
 
 mod handlers;
 mod json_bodies;
 mod metrics;
 mod openapi;
 mod search_engines;
-mod source_pages;
 
 use std::sync::Arc;
 
 use axum::routing::get;
 use chart_index_domain::Chartset;
-use chart_index_http::{ResponseCache, Routes};
+use chart_index_http::{ResponseCache, Routes, SourcePages};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use utoipa::OpenApi;
@@ -19,7 +18,6 @@ use utoipa::OpenApi;
 use crate::json_bodies::{DetailBody, ListBody};
 
 pub use search_engines::{ListPage, ListRead, PageFormat, Search, SearchEngines};
-pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
 
 /// What the handlers share.
 pub struct BrowseState {
@@ -33,19 +31,20 @@ pub struct BrowseState {
     pub source_pages: SourcePages,
 }
 
-/// The routes of `/api/chartsets` and `/go/chartset`.
+/// The routes of `/api/chartsets` and `/go`.
 pub fn routes(state: BrowseState) -> Routes {
     Routes::new()
         .route(Group::List, "/api/chartsets", get(handlers::list))
         .route(Group::Detail, "/api/chartsets/{id}", get(handlers::detail))
         .route(Group::Detail, "/go/chartset/{id}", get(handlers::redirect))
+        .route(Group::Detail, "/go/chart/{hash}", get(handlers::redirect_chart))
         .with_state(Arc::new(state))
 }
 
 /// The operations of the routes. A test of the pages compares them with the routes.
 #[derive(OpenApi)]
 #[openapi(
-    paths(handlers::list, handlers::detail, handlers::redirect),
+    paths(handlers::list, handlers::detail, handlers::redirect, handlers::redirect_chart),
     components(schemas(ListBody<'static>, DetailBody<'static>, Chartset))
 )]
 struct BrowseApi;

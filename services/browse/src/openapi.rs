@@ -6,7 +6,7 @@ use chart_index_domain::{KeyCount, Pattern, SourceKind};
 use chart_index_http::openapi::{
     Responses, by_status, errors, errors_or_pages, extension, header, include_parameter, json, response,
 };
-use chart_index_http::{CachePolicy, ErrorType};
+use chart_index_http::{CachePolicy, ErrorType, FieldGroup};
 use serde_json::json;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
@@ -49,7 +49,7 @@ pub(crate) struct DetailParameters;
 
 impl IntoParams for DetailParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![include_parameter()]
+        vec![include_parameter(FieldGroup::OF_DETAILS)]
     }
 }
 
@@ -61,6 +61,19 @@ impl IntoResponses for RedirectResponses {
         let found = found.header("Location", header("The page of the source").build());
         let found = by_status([(StatusCode::FOUND, found)]);
         found.into_iter().chain(errors_or_pages(&[ErrorType::NotFound])).collect()
+    }
+}
+
+pub(crate) struct ChartRedirectResponses;
+
+impl IntoResponses for ChartRedirectResponses {
+    fn responses() -> Responses {
+        let found =
+            response("The page of the best source of the chart is at `Location`", CachePolicy::Redirect);
+        let found = found.header("Location", header("The page of the source").build());
+        let found = by_status([(StatusCode::FOUND, found)]);
+        let types = [ErrorType::MalformedHash, ErrorType::NotFound];
+        found.into_iter().chain(errors_or_pages(&types)).collect()
     }
 }
 
@@ -104,7 +117,7 @@ impl IntoParams for ListParameters {
             query("notesMax", number()).extensions(Some(extension())),
             query("pattern", patterns()).extensions(Some(extension())),
             query("match", choice(["chart"])).extensions(Some(extension())),
-            query("include", choice(["rating"])).extensions(Some(extension())),
+            include_parameter(FieldGroup::OF_LISTS).into(),
             query("sort", sort).extensions(Some(sort_extensions)),
             order.extensions(Some(extension())),
             query("page", integer(1, PageRequest::MAX_NUMBER)),

@@ -21,7 +21,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, Clock};
-use chart_index_http::{HttpRateLimiter, PublicApi, RequestLimitConfig};
+use chart_index_http::{HttpRateLimiter, PublicApi, RequestLimitConfig, SourcePages};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
@@ -73,9 +73,11 @@ pub(crate) fn detail() -> ChartsetDetail {
         reference,
         confidence: Confidence::Exact,
         checked_at_ms: 1_790_000_000_000,
+        url: None,
     }];
     ChartsetDetail {
         chartset,
+        updated_at_ms: 1_790_000_000_001,
         tags: vec!["piano".into(), "旋".into()],
         sources,
         charts: vec![ChartsetChart { chart, curve: None, alpha_beatmap_id: Some(1_224_255) }],

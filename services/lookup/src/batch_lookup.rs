@@ -5,22 +5,19 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_cache::CachedResponse;
 use chart_index_domain::{NoteHash, ReadError};
-use chart_index_http::{
-    ApiError, Include, JsonRequest, RequestHeaders, ResponseCache, TextBody, uncached_json,
-};
+use chart_index_http::{ApiError, FieldGroup, Include, JsonRequest, RequestHeaders, TextBody, uncached_json};
 use chart_index_store::{ChartIdentifier, Store, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::LookupState;
 use crate::batch_request::{BatchItem, BatchRequest, IdentifierField, Subject};
 use crate::json_object::JsonObject;
 use crate::lookup_body::LookupBody;
 use crate::openapi::{BatchParameters, BatchResponses};
 use crate::parameters::IncludeParams;
-use crate::variants;
+use crate::{LookupState, charts, variants};
 
 /// `POST /api/charts/lookup`.
 #[utoipa::path(
@@ -40,13 +37,13 @@ pub(crate) async fn charts(
     JsonRequest(JsonObject(request)): JsonRequest<JsonObject<BatchRequest>>,
 ) -> Result<Response, ApiError> {
     let include = query.include;
-    let items = request.items(include.variants)?;
+    let items = request.items(include)?;
     // On another runtime: for a thousand hashes this takes milliseconds, in which the thread of this connection
     // would serve no other request.
     let task = {
         let background = state.background.clone();
         let read = async move {
-            let body = read_bodies(&state.cache, &state.store, &items, include).await?;
+            let body = read_bodies(&state, &items, include).await?;
             Ok(uncached_json(body.into(), &headers))
         };
         background.spawn(read.in_current_span())
@@ -56,28 +53,28 @@ pub(crate) async fn charts(
 
 /// The response body: `{"items":[…]}` with the body of each single lookup.
 async fn read_bodies(
-    cache: &ResponseCache,
-    store: &Store,
+    state: &LookupState,
     items: &[BatchItem],
     include: Include,
 ) -> Result<Vec<u8>, ApiError> {
-    let hashes = identify(store, items).await?;
+    let has_variants = include.has(FieldGroup::Variants);
+    let hashes = identify(&state.store, items).await?;
     let request = |item: &BatchItem| {
         let hash = match item.subject {
             Subject::Hash(hash) => Some(hash),
             Subject::Identifier(identifier) => hashes.get(&identifier).copied(),
         };
-        VariantRequest { hash, variant: item.variant.filter(|_| include.variants) }
+        VariantRequest { hash, variant: item.variant.filter(|_| has_variants) }
     };
     let requests: Vec<VariantRequest> = items.iter().map(request).collect();
     // An item without either is unknown.
     let reads = || requests.iter().filter(|request| request.hash.is_some() || request.variant.is_some());
-    let responses = if include.variants {
+    let responses = if has_variants {
         let wanted: Vec<VariantRequest> = reads().copied().collect();
-        read_with_variants(cache, store, &wanted, include).await?
+        read_with_variants(state, &wanted, include).await?
     } else {
         let hashes: Vec<NoteHash> = reads().filter_map(|request| request.hash).collect();
-        read_without(cache, store, &hashes, include).await?
+        read_without(state, &hashes, include).await?
     };
     let mut responses = responses.iter();
     let mut body = b"{\"items\":[".to_vec();
@@ -106,34 +103,32 @@ async fn identify(
 }
 
 async fn read_without(
-    cache: &ResponseCache,
-    store: &Store,
+    state: &LookupState,
     hashes: &[NoteHash],
     include: Include,
 ) -> Result<Vec<CachedResponse>, ApiError> {
-    let key = |hash: &NoteHash| CacheKey::lookup(*hash).with_fields(include.fields());
-    let keys: Vec<_> = hashes.iter().map(key).collect();
+    let keys: Vec<_> = hashes.iter().map(|hash| charts::key(state, *hash, include)).collect();
     let fill = async |positions: Vec<usize>| {
         let missing: Vec<_> = positions.iter().map(|&position| hashes[position]).collect();
-        read_charts(store, &missing, include).await
+        read_charts(state, &missing, include).await
     };
-    cache.read_many(&keys, fill).await
+    state.cache.read_many(&keys, fill).await
 }
 
 async fn read_with_variants(
-    cache: &ResponseCache,
-    store: &Store,
+    state: &LookupState,
     requests: &[VariantRequest],
     include: Include,
 ) -> Result<Vec<CachedResponse>, ApiError> {
-    let keys: Vec<_> = requests.iter().map(|request| variants::lookup_key(request, include)).collect();
+    let key = |request| variants::lookup_key(request, include, &state.source_pages);
+    let keys: Vec<_> = requests.iter().map(key).collect();
     let fill = async |positions: Vec<usize>| {
         let missing: Vec<_> = positions.iter().map(|&position| requests[position]).collect();
-        let found = store.chart_variants(&missing).await?;
-        let found = missing.iter().zip(found);
-        found.map(|(request, found)| variants::response(request, include, found)).collect()
+        let found = charts::read_variants(state, &missing, include).await?;
+        let found = missing.iter().zip(&found);
+        found.map(|(request, found)| variants::response(request, found)).collect()
     };
-    cache.read_many(&keys, fill).await
+    state.cache.read_many(&keys, fill).await
 }
 
 /// Writes the body of a single lookup, after the identifier of an item that was not requested by its hash.
@@ -169,14 +164,11 @@ fn write_item(
 }
 
 async fn read_charts(
-    store: &Store,
+    state: &LookupState,
     hashes: &[NoteHash],
     include: Include,
 ) -> Result<Vec<CachedResponse>, ReadError> {
-    let mut known = store.charts(hashes).await?;
-    for known in known.values_mut() {
-        include.retain(&mut known.chart);
-    }
+    let known = charts::read_charts(state, hashes, include).await?;
     let response = |hash: &NoteHash| match known.get(hash) {
         Some(chart) => Ok(TextBody::json(&LookupBody::new(*hash, Some(chart)))?.into_cached()),
         None => Ok(CachedResponse::NotFound),

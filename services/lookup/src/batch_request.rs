@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{FileMd5, NoteHash, Variant};
-use chart_index_http::ApiError;
+use chart_index_http::{ApiError, FieldGroup, Include};
 use chart_index_store::ChartIdentifier;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -13,8 +13,10 @@ use crate::json_object::JsonObject;
 
 /// The maximum number of charts in a request.
 const MAX_CHARTS: usize = 1_000;
-/// The maximum number of charts in a request for variants.
-const MAX_WITH_VARIANTS: usize = 100;
+/// The maximum number of charts in a request for variants, or for chartsets.
+const MAX_EXTENDED: usize = 100;
+/// The maximum number of charts in a request for the chartsets of variants.
+const MAX_WITH_BOTH: usize = 25;
 /// The greatest id of a chart that the first game has: a larger one is no id.
 const MAX_BEATMAP_ID: u64 = i32::MAX as u64;
 
@@ -82,9 +84,13 @@ impl BatchRequest {
     /// # Errors
     ///
     /// There are none, or too many, or one of them is malformed.
-    pub(crate) fn items(&self, has_variants: bool) -> Result<Vec<BatchItem>, ApiError> {
+    pub(crate) fn items(&self, include: Include) -> Result<Vec<BatchItem>, ApiError> {
         let Self { hashes, charts } = self;
-        let limit = if has_variants { MAX_WITH_VARIANTS } else { MAX_CHARTS };
+        let limit = match (include.has(FieldGroup::Variants), include.has(FieldGroup::Chartsets)) {
+            (false, false) => MAX_CHARTS,
+            (true, true) => MAX_WITH_BOTH,
+            _ => MAX_EXTENDED,
+        };
         let count = hashes.len() + charts.len();
         if count == 0 || count > limit {
             let parameter = if charts.is_empty() { "hashes" } else { "charts" };
@@ -145,8 +151,9 @@ impl From<ChartIdentifier> for IdentifierField {
 mod tests {
     use super::*;
 
-    fn items(body: &str, has_variants: bool) -> Result<Vec<BatchItem>, ApiError> {
-        serde_json::from_str::<BatchRequest>(body).unwrap().items(has_variants)
+    fn items(body: &str, include: &str) -> Result<Vec<BatchItem>, ApiError> {
+        let include = Include::of_query(&format!("include={include}"), FieldGroup::OF_LOOKUPS).unwrap();
+        serde_json::from_str::<BatchRequest>(body).unwrap().items(include)
     }
 
     #[test]
@@ -162,7 +169,7 @@ mod tests {
         let variant = Some(Variant::from_bytes([0xef; 32]));
         let expected = [(hash, None), (md5, None), (id, None), (hash, variant)];
         assert_eq!(
-            items(&body, true).unwrap(),
+            items(&body, "variants").unwrap(),
             expected.map(|(subject, variant)| BatchItem { subject, variant })
         );
     }
@@ -170,24 +177,27 @@ mod tests {
     #[test]
     fn errors_name_the_item_and_its_field() {
         let hash = "ab".repeat(32);
-        let many = format!(r#"{{"hashes":[{}]}}"#, vec![format!("\"{hash}\""); 101].join(","));
-        for (body, has_variants, parameter) in [
-            ("{}", false, "hashes"),
-            (r#"{"charts":[]}"#, false, "hashes"),
-            (r#"{"charts":[{"alphaBeatmapId":0}]}"#, false, "charts[0].alphaBeatmapId"),
-            (many.as_str(), true, "hashes"),
-            (r#"{"hashes":["x"]}"#, false, "hashes[0]"),
-            (r#"{"charts":[{"hash":"x"}]}"#, false, "charts[0].hash"),
-            (r#"{"charts":[{"alphaBeatmapId":7},{"md5":"AB"}]}"#, false, "charts[1].md5"),
-            (r#"{"charts":[{"alphaBeatmapId":7,"variant":"x"}]}"#, false, "charts[0].variant"),
-            (r#"{"charts":[{}]}"#, false, "charts[0].hash"),
+        let many = |count| format!(r#"{{"hashes":[{}]}}"#, vec![format!("\"{hash}\""); count].join(","));
+        let (above_25, above_100) = (many(26), many(101));
+        for (body, include, parameter) in [
+            ("{}", "", "hashes"),
+            (r#"{"charts":[]}"#, "", "hashes"),
+            (r#"{"charts":[{"alphaBeatmapId":0}]}"#, "", "charts[0].alphaBeatmapId"),
+            (&above_100, "variants", "hashes"),
+            (&above_100, "chartsets,links", "hashes"),
+            (&above_25, "variants,chartsets", "hashes"),
+            (r#"{"hashes":["x"]}"#, "", "hashes[0]"),
+            (r#"{"charts":[{"hash":"x"}]}"#, "", "charts[0].hash"),
+            (r#"{"charts":[{"alphaBeatmapId":7},{"md5":"AB"}]}"#, "", "charts[1].md5"),
+            (r#"{"charts":[{"alphaBeatmapId":7,"variant":"x"}]}"#, "", "charts[0].variant"),
+            (r#"{"charts":[{}]}"#, "", "charts[0].hash"),
             (
                 r#"{"charts":[{"alphaBeatmapId":7,"md5":"abababababababababababababababab"}]}"#,
-                false,
+                "",
                 "charts[0].hash",
             ),
         ] {
-            let error = items(body, has_variants).unwrap_err();
+            let error = items(body, include).unwrap_err();
             let named = match error {
                 ApiError::BadParameter(error) => error.parameter.to_owned(),
                 ApiError::MalformedHashAt { parameter, index } => format!("{parameter}[{index}]"),
@@ -198,6 +208,7 @@ mod tests {
             };
             assert_eq!(named, parameter, "{body}");
         }
-        assert_eq!(items(&many, false).unwrap().len(), 101);
+        assert_eq!(items(&above_100, "rating,links").unwrap().len(), 101);
+        assert_eq!(items(&above_25, "chartsets").unwrap().len(), 26);
     }
 }

@@ -12,8 +12,8 @@ use chart_index_cache::{CacheKey, CachedResponse, Representation};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, HashParam, Include, MediaType, RequestHeaders, Resource, TextBody,
-    not_modified,
+    ApiError, CachePolicy, EntityTag, FieldGroup, HashParam, Include, MediaType, RequestHeaders, Resource,
+    TextBody, not_modified,
 };
 use chart_index_objects::{ObjectDigest, PublicObjectsUrl};
 use chart_index_store::{RoxFile, RoxSource, Store, VariantRequest};
@@ -21,12 +21,12 @@ use chart_index_store::{RoxFile, RoxSource, Store, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::LookupState;
 use crate::lookup_body::LookupBody;
 use crate::openapi::{ChartResponses, LookupParameters, PreviewResponses, RoxResponses};
 use crate::parameters::ChartParams;
 use crate::rox_response::rox_response;
 use crate::variants;
+use crate::{LookupState, charts};
 
 /// `GET /api/charts/{hash}`. An unknown hash is 200 with the status `unknown`.
 #[utoipa::path(
@@ -43,20 +43,20 @@ pub(crate) async fn chart(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let include = query.include;
-    let (key, cached) = if include.variants {
+    let (key, cached) = if include.has(FieldGroup::Variants) {
         let request = VariantRequest { hash: Some(hash), variant: query.variant };
         let fill = {
             let state = Arc::clone(&state);
-            async move || variants::response(&request, include, variants::find(&state, request).await?)
+            async move || variants::response(&request, &variants::find(&state, request, include).await?)
         };
-        let key = variants::lookup_key(&request, include);
+        let key = variants::lookup_key(&request, include, &state.source_pages);
         (key, state.cache.read_text(key, &headers, fill).await?)
     } else {
         let fill = {
             let state = Arc::clone(&state);
-            async move || read_chart(&state.store, hash, include).await
+            async move || read_chart(&state, hash, include).await
         };
-        let key = CacheKey::lookup(hash).with_fields(include.fields());
+        let key = charts::key(&state, hash, include);
         (key, state.cache.read_text(key, &headers, fill).await?)
     };
     let body = match cached {
@@ -67,9 +67,14 @@ pub(crate) async fn chart(
     Ok((state.cache.cdn_headers(&key), response).into_response())
 }
 
-async fn read_chart(store: &Store, hash: NoteHash, include: Include) -> Result<CachedResponse, ReadError> {
-    let Some(mut known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
-    include.retain(&mut known.chart);
+async fn read_chart(
+    state: &LookupState,
+    hash: NoteHash,
+    include: Include,
+) -> Result<CachedResponse, ReadError> {
+    let Some(known) = charts::read_chart(state, hash, include).await? else {
+        return Ok(CachedResponse::NotFound);
+    };
     Ok(TextBody::json(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }
 

@@ -2,6 +2,7 @@
 
 mod batch_lookup;
 mod batch_request;
+mod charts;
 mod handlers;
 mod json_object;
 mod lookup_body;
@@ -13,7 +14,7 @@ mod variants;
 use std::sync::Arc;
 
 use axum::routing::{get, post};
-use chart_index_http::{ResponseCache, Routes};
+use chart_index_http::{ResponseCache, Routes, SourcePages};
 use chart_index_objects::PublicObjectsUrl;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
@@ -33,6 +34,8 @@ pub struct LookupState {
     pub cache: ResponseCache,
     /// Where clients are sent for ROX files that are objects; `None` to respond with the files.
     pub public_objects: Option<PublicObjectsUrl>,
+    /// The pages of sources, for responses that include links.
+    pub source_pages: SourcePages,
     /// The runtime for batches, which take milliseconds of processor time.
     pub background: Handle,
 }

@@ -1,6 +1,8 @@
 //! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
-use chart_index_domain::{Chart, FileMd5, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
+use chart_index_domain::{
+    Chart, ChartOccurrence, FileMd5, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming,
+};
 use chart_index_http::openapi::extension;
 use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
@@ -9,6 +11,8 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, Ref};
 
 /// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
+
+const NO_CHARTSETS: &[ChartOccurrence] = &[];
 
 /// The body of a lookup. For an unknown chart it has neither `sources` nor `chart`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,6 +32,10 @@ pub(crate) struct LookupBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     chart: Option<&'a Chart>,
+    /// Only with `include=chartsets`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(required = false, schema_with = chartsets_schema)]
+    chartsets: &'a [ChartOccurrence],
     /// Only with `include=variants`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, schema_with = variants_schema)]
@@ -50,6 +58,11 @@ fn variants_schema() -> Array {
     ArrayBuilder::new().items(items).max_items(Some(20)).extensions(Some(extension())).build()
 }
 
+fn chartsets_schema() -> Array {
+    let items = Ref::from_schema_name(ChartOccurrence::name());
+    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
+}
+
 /// An item of a batch lookup, for its schema: the body of a lookup, which begins with the identifier of a
 /// chart that was not requested by its hash.
 #[derive(ToSchema)]
@@ -69,6 +82,8 @@ pub(crate) struct BatchItem {
     ttl_ms: u32,
     #[schema(nullable = false)]
     chart: Option<Chart>,
+    #[schema(nullable = false, max_items = 8)]
+    chartsets: Option<Vec<ChartOccurrence>>,
     #[schema(nullable = false, max_items = 20)]
     variants: Option<Vec<VariantBody<'static>>>,
     #[schema(nullable = false)]
@@ -104,6 +119,9 @@ pub(crate) struct VariantBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, inline)]
     timing: Option<VariantTiming>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(required = false, schema_with = chartsets_schema)]
+    chartsets: &'a [ChartOccurrence],
 }
 
 impl<'a> LookupBody<'a> {
@@ -124,12 +142,14 @@ impl<'a> LookupBody<'a> {
     }
 
     const fn of(chart_hash: Option<NoteHash>, known: Option<&'a KnownChart>) -> Self {
-        let (status, sources, chart) = match known {
-            Some(known) => (Status::Known, Some(known.sources.as_slice()), Some(&known.chart)),
-            None => (Status::Unknown, None, None),
+        let (status, sources, chart, chartsets) = match known {
+            Some(KnownChart { chart, sources, chartsets }) => {
+                (Status::Known, Some(sources.as_slice()), Some(chart), chartsets.as_slice())
+            }
+            None => (Status::Unknown, None, None, NO_CHARTSETS),
         };
         let (variants, variants_total) = (None, None);
-        Self { chart_hash, status, sources, ttl_ms: TTL_MS, chart, variants, variants_total }
+        Self { chart_hash, status, sources, ttl_ms: TTL_MS, chart, chartsets, variants, variants_total }
     }
 }
 
@@ -146,7 +166,7 @@ fn variants(found: &ChartVariants) -> Vec<VariantBody<'_>> {
 
 impl<'a> VariantBody<'a> {
     fn new(item: &'a ChartVariant) -> Self {
-        let ChartVariant { known: KnownChart { chart, sources }, rate, timing } = item;
+        let ChartVariant { known: KnownChart { chart, sources, chartsets }, rate, timing } = item;
         Self {
             hash: chart.hash,
             title: &chart.title,
@@ -155,6 +175,7 @@ impl<'a> VariantBody<'a> {
             sources,
             rate: *rate,
             timing: *timing,
+            chartsets,
         }
     }
 }
@@ -194,12 +215,13 @@ mod tests {
             reference: SourceRef::from_number(number).unwrap(),
             confidence,
             checked_at_ms: 1_790_000_000_000,
+            url: None,
         };
         let sources = vec![
             source(SourceKind::BetaPack, 12, Confidence::Exact),
             source(SourceKind::AlphaSet, 577_617, Confidence::Declared),
         ];
-        KnownChart { chart, sources }
+        KnownChart { chart, sources, chartsets: Vec::new() }
     }
 
     fn json(known: Option<&KnownChart>) -> String {
@@ -265,7 +287,7 @@ mod tests {
         let original = known_chart();
         let (variant, variant_version) = (Some(Variant::from_bytes([7; 32])), Some(VARIANT_VERSION));
         let chart = Chart { variant, variant_version, ..original.chart.clone() };
-        let known = KnownChart { chart, sources: Vec::new() };
+        let known = KnownChart { chart, sources: Vec::new(), chartsets: Vec::new() };
         let item = ChartVariant { known: original, rate: Some(1.1), timing: Some(VariantTiming::Uniform) };
         let without = ChartVariant { rate: None, timing: None, ..item.clone() };
         let found = ChartVariants { known: Some(known), items: vec![item, without], total: 21 };

@@ -6,7 +6,7 @@ use chart_index_http::openapi::{
     Responses, by_status, constant_header, errors, extension, header, include_parameter, json, response,
     tagged,
 };
-use chart_index_http::{CachePolicy, ErrorType};
+use chart_index_http::{CachePolicy, ErrorType, FieldGroup};
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -43,7 +43,7 @@ impl IntoParams for LookupParameters {
         // An empty value counts as absent.
         let variant = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^([0-9a-f]{64})?$"));
         let variant = query("variant", variant.into()).extensions(Some(extension()));
-        vec![include_parameter(), variant.build()]
+        vec![include_parameter(FieldGroup::OF_LOOKUPS), variant.build()]
     }
 }
 
@@ -52,17 +52,18 @@ pub(crate) struct BatchParameters;
 
 impl IntoParams for BatchParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![include_parameter()]
+        vec![include_parameter(FieldGroup::OF_LOOKUPS)]
     }
 }
 
-/// The variant in a path.
-pub(crate) struct VariantParameter;
+/// The parameters of the charts of a variant.
+pub(crate) struct VariantParameters;
 
-impl IntoParams for VariantParameter {
+impl IntoParams for VariantParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let variant = ParameterBuilder::new().name("variant").parameter_in(ParameterIn::Path);
-        vec![variant.required(Required::True).schema(Some(Variant::schema())).build()]
+        let variant = variant.required(Required::True).schema(Some(Variant::schema())).build();
+        vec![variant, include_parameter(FieldGroup::OF_VARIANTS)]
     }
 }
 

@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use chart_index_domain::search::{ParameterError, parse_parameters};
 use chart_index_domain::{NoteHash, Variant};
-use chart_index_http::{ApiError, HashParam, Include, PathParam};
+use chart_index_http::{ApiError, FieldGroup, HashParam, Include, PathParam};
 
 /// Extracts the parameters of a chart lookup.
 #[derive(Debug, Clone, Copy)]
@@ -21,9 +21,12 @@ pub(crate) struct IncludeParams {
     pub(crate) variant: Option<Variant>,
 }
 
-/// Extracts the variant in a path.
+/// Extracts the parameters of the charts of a variant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct VariantParam(pub(crate) Variant);
+pub(crate) struct VariantParams {
+    pub(crate) variant: Variant,
+    pub(crate) include: Include,
+}
 
 impl<S: Sync> FromRequestParts<S> for ChartParams {
     type Rejection = ApiError;
@@ -42,12 +45,14 @@ impl<S: Sync> FromRequestParts<S> for IncludeParams {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for VariantParam {
+impl<S: Sync> FromRequestParts<S> for VariantParams {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let PathParam(text) = PathParam::from_request_parts(parts, state).await?;
-        Ok(Self(parse_variant(&text)?))
+        let variant = parse_variant(&text)?;
+        let include = Include::of_query(parts.uri.query().unwrap_or_default(), FieldGroup::OF_VARIANTS)?;
+        Ok(Self { variant, include })
     }
 }
 
@@ -57,11 +62,9 @@ impl IncludeParams {
         if query_string.is_empty() {
             return Ok(Self::default());
         }
-        let [include, variant] = parse_parameters(query_string, ["include", "variant"])?;
-        Ok(Self {
-            include: include.map(|value| Include::parse(&value)).transpose()?.unwrap_or_default(),
-            variant: variant.map(|value| parse_variant(&value)).transpose()?,
-        })
+        let include = Include::of_query(query_string, FieldGroup::OF_LOOKUPS)?;
+        let [variant] = parse_parameters(query_string, ["variant"])?;
+        Ok(Self { include, variant: variant.map(|value| parse_variant(&value)).transpose()? })
     }
 }
 
@@ -86,7 +89,8 @@ mod tests {
             (format!("variant={digits}"), false, variant),
         ] {
             let parsed = IncludeParams::parse(&query).unwrap();
-            assert_eq!((parsed.include.variants, parsed.variant), (include, expected), "{query}");
+            let has_variants = parsed.include.has(FieldGroup::Variants);
+            assert_eq!((has_variants, parsed.variant), (include, expected), "{query}");
         }
     }
 

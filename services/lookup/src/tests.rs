@@ -23,6 +23,10 @@ async fn status(path: &str) -> u16 {
         store,
         cache: ResponseCache::new(Cache::new(CacheConfig::default(), CacheConnections::disabled())),
         public_objects: None,
+        source_pages: SourcePages {
+            alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
+            beta_source_page: "https://beta.example/packs".parse().unwrap(),
+        },
         background: Handle::current(),
     });
     let limits = RequestLimitConfig {

@@ -8,15 +8,17 @@ use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError, Variant};
 use chart_index_http::openapi::Conditional;
-use chart_index_http::{ApiError, CachePolicy, Include, MediaType, RequestHeaders, Resource, TextBody};
+use chart_index_http::{
+    ApiError, CachePolicy, Include, MediaType, RequestHeaders, Resource, SourcePages, TextBody,
+};
 use chart_index_store::{ChartVariants, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::LookupState;
 use crate::lookup_body::{LookupBody, VariantChartsBody};
-use crate::openapi::{VariantParameter, VariantResponses};
-use crate::parameters::VariantParam;
+use crate::openapi::{VariantParameters, VariantResponses};
+use crate::parameters::VariantParams;
+use crate::{LookupState, charts};
 
 /// `GET /api/variants/{variant}`. A variant that no chart has is 200 without items.
 #[utoipa::path(
@@ -24,20 +26,22 @@ use crate::parameters::VariantParam;
     path = "/api/variants/{variant}",
     operation_id = "listVariantCharts",
     tag = "Charts",
-    params(VariantParameter, Conditional),
+    params(VariantParameters, Conditional),
     responses(VariantResponses),
     extensions(("x-extension" = json!(true)))
 )]
 pub(crate) async fn variant_charts(
     State(state): State<Arc<LookupState>>,
-    VariantParam(variant): VariantParam,
+    VariantParams { variant, include }: VariantParams,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::extended(&[b"variant ", &variant.as_bytes()[..]].concat());
+    let key = include.key(key, &state.source_pages);
     let fill = {
         let state = Arc::clone(&state);
         async move || {
-            let found = find(&state, VariantRequest { hash: None, variant: Some(variant) }).await?;
+            let request = VariantRequest { hash: None, variant: Some(variant) };
+            let found = find(&state, request, include).await?;
             Ok::<_, ReadError>(TextBody::json(&VariantChartsBody::new(variant, &found))?.into_cached())
         }
     };
@@ -47,7 +51,7 @@ pub(crate) async fn variant_charts(
 }
 
 /// The key of a lookup with its variants. Single lookups and batches share it.
-pub(crate) fn lookup_key(request: &VariantRequest, include: Include) -> CacheKey {
+pub(crate) fn lookup_key(request: &VariantRequest, include: Include, pages: &SourcePages) -> CacheKey {
     let hash = request.hash.as_ref().map(NoteHash::as_bytes);
     let variant = request.variant.as_ref().map(Variant::as_bytes);
     let mut name = b"lookup".to_vec();
@@ -55,29 +59,23 @@ pub(crate) fn lookup_key(request: &VariantRequest, include: Include) -> CacheKey
         name.push(u8::from(part.is_some()));
         name.extend_from_slice(part.map_or(&[], |bytes| &bytes[..]));
     }
-    CacheKey::extended(&name).with_fields(include.fields())
+    include.key(CacheKey::extended(&name), pages)
 }
 
 /// The response to a lookup with its variants.
-pub(crate) fn response(
-    request: &VariantRequest,
-    include: Include,
-    mut found: ChartVariants,
-) -> Result<CachedResponse, ReadError> {
-    if let Some(known) = &mut found.known {
-        include.retain(&mut known.chart);
-    }
-    Ok(TextBody::json(&LookupBody::with_variants(request.hash, &found))?.into_cached())
+pub(crate) fn response(request: &VariantRequest, found: &ChartVariants) -> Result<CachedResponse, ReadError> {
+    Ok(TextBody::json(&LookupBody::with_variants(request.hash, found))?.into_cached())
 }
 
 /// Finds variants on the background runtime: comparing the times of 21 long charts takes milliseconds.
 pub(crate) async fn find(
     state: &Arc<LookupState>,
     request: VariantRequest,
+    include: Include,
 ) -> Result<ChartVariants, ReadError> {
     let read = {
         let state = Arc::clone(state);
-        async move { state.store.chart_variants(&[request]).await }
+        async move { charts::read_variants(&state, &[request], include).await }
     };
     let read = AbortOnDropHandle::new(state.background.spawn(read.in_current_span()));
     let found = read.await.map_err(|error| ReadError::Failed {

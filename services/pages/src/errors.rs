@@ -42,6 +42,9 @@ fn words(error: &ErrorPage) -> (&'static str, &str) {
         (_, Some(Resource::SourcePage)) => {
             ("No download is at this address", "The set has no page of its own, or it has been removed")
         }
+        (_, Some(Resource::ChartSourcePage)) => {
+            ("No download is at this address", "The chart has no page of its own, or it has been removed")
+        }
         (_, Some(Resource::Pack)) => ("No pack is at this address", "None of its sets is in the index"),
         (_, Some(Resource::AnyChartset)) => ("No set matches", "Leave out one of the filters"),
         (404, _) => ("No page is at this address", "A part of it may be missing, or the page has moved"),

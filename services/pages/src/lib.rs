@@ -43,8 +43,8 @@ mod structured_data;
 use std::sync::Arc;
 
 use axum::routing::get;
-use chart_index_browse::{SearchEngines, SourcePages};
-use chart_index_http::{ResponseCache, Routes};
+use chart_index_browse::SearchEngines;
+use chart_index_http::{ResponseCache, Routes, SourcePages};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 

@@ -1,8 +1,8 @@
 //! Searches for a hash, the beginning of one, a chartset id or an address, which lead to their page.
 
-use chart_index_browse::SourcePages;
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartsetId, NoteHash, PublicSource, SourceKind, SourceRef};
+use chart_index_http::SourcePages;
 use chart_index_store::Store;
 use url::Url;
 

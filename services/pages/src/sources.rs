@@ -1,7 +1,7 @@
 //! Where charts come from, as lines of a page.
 
-use chart_index_browse::SourcePages;
 use chart_index_domain::{Confidence, PublicSource, Source, SourceKind};
+use chart_index_http::SourcePages;
 
 use crate::filter_form::source_name;
 use crate::{format, pack_page};

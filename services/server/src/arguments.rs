@@ -103,7 +103,7 @@ pub(crate) struct ServeArguments {
     pub(crate) search_max_lag: Duration,
 
     #[command(flatten, next_help_heading = "Source pages")]
-    pub(crate) source_pages: chart_index_browse::SourcePages,
+    pub(crate) source_pages: chart_index_http::SourcePages,
 
     #[command(flatten, next_help_heading = "Pages")]
     pub(crate) pages: chart_index_pages::PagesSettings,
@@ -144,7 +144,7 @@ fn parse_worker_threads(text: &str) -> anyhow::Result<NonZeroUsize> {
 pub(crate) enum Service {
     /// Chart lookups and ROX files: `/api/charts`.
     Lookup,
-    /// Chartsets and source redirects: `/api/chartsets`, `/go/chartset`.
+    /// Chartsets and redirects to sources: `/api/chartsets`, `/go`.
     Browse,
     /// The web site: `/`, and all other paths.
     Pages,

@@ -259,6 +259,7 @@ fn routes(
             store: store.clone(),
             cache: cache.clone(),
             public_objects: arguments.objects_public_url.clone(),
+            source_pages: arguments.source_pages.clone(),
             background: Handle::current(),
         };
         routes = routes.merge(chart_index_lookup::routes(state));

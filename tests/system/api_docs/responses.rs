@@ -83,6 +83,12 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         list,
         of_set("/api/chartsets/{id}", "/api/chartsets"),
         of_set("/go/chartset/{id}", "/go/chartset"),
+        Requests {
+            path: "/go/chart/{hash}",
+            success: format!("/go/chart/{HASH}"),
+            bad: "/go/chart/x".to_owned(),
+            missing: Some(format!("/go/chart/{unknown_hash}")),
+        },
         Requests { path: latest, success: latest.to_owned(), bad: latest.to_owned(), missing: None },
         of_export("/api/exports/{name}/manifest.json"),
         of_export("/api/exports/{name}/manifest.json.minisig"),

@@ -1,5 +1,7 @@
 //! Serialised list items.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -27,9 +29,18 @@ impl ListItem {
     #[must_use]
     pub fn with_ratings(&self, least: u16, greatest: u16) -> Self {
         let [min, max] = [least, greatest].map(|hundredths| f64::from(hundredths) / 100.0);
+        self.with_fields(format_args!(r#""ratingMin":{min:?},"ratingMax":{max:?}"#))
+    }
+
+    /// The item with `updatedAtMs`.
+    #[must_use]
+    pub fn with_updated(&self, updated_at_ms: i64) -> Self {
+        self.with_fields(format_args!(r#""updatedAtMs":{updated_at_ms}"#))
+    }
+
+    fn with_fields(&self, added: fmt::Arguments<'_>) -> Self {
         let fields = self.as_str().strip_suffix('}').unwrap_or(self.as_str());
-        let json = format!(r#"{fields},"ratingMin":{min:?},"ratingMax":{max:?}}}"#);
-        RawValue::from_string(json).map_or_else(|_| self.clone(), Self)
+        RawValue::from_string(format!("{fields},{added}}}")).map_or_else(|_| self.clone(), Self)
     }
 
     /// The JSON text of the item.
@@ -84,9 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn ratings_follow_the_other_fields() {
-        let item = ListItem::new(&chartset()).unwrap().with_ratings(400, 527);
-        assert!(item.as_str().ends_with(r#","chartCount":2,"ratingMin":4.0,"ratingMax":5.27}"#), "{item:?}");
+    fn extension_fields_follow_the_other_fields() {
+        let item = ListItem::new(&chartset()).unwrap().with_ratings(400, 527).with_updated(1_790_000_000_000);
+        let end = r#","chartCount":2,"ratingMin":4.0,"ratingMax":5.27,"updatedAtMs":1790000000000}"#;
+        assert!(item.as_str().ends_with(end), "{item:?}");
     }
 
     #[test]

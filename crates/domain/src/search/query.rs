@@ -45,6 +45,8 @@ pub struct SearchQuery {
     pub direction: Direction,
     /// Whether the items have the least and the greatest rating of their charts.
     pub includes_rating: bool,
+    /// Whether the items have the time of their last change.
+    pub includes_updated: bool,
     /// Page number and size. With a cursor the number is only shown.
     pub page: PageRequest,
     /// Where the page begins, instead of its number.

@@ -111,6 +111,8 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         patterns: pattern.map(|value| patterns(&value)).transpose()?.unwrap_or_default(),
     };
     in_order(("densityMin", density_min), ("densityMax", chart.density_max))?;
+    let (includes_rating, includes_updated) =
+        include.map(|value| self::include(&value)).transpose()?.unwrap_or_default();
     let mut query = SearchQuery {
         text,
         keys: keys.map(|value| self::keys(&value)).transpose()?.unwrap_or_default(),
@@ -124,7 +126,8 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         matches_one_chart: match_.map(|value| matches_one_chart(&value)).transpose()?.unwrap_or_default(),
         sort,
         direction,
-        includes_rating: include.map(|value| includes_rating(&value)).transpose()?.unwrap_or_default(),
+        includes_rating,
+        includes_updated,
         page: PageRequest::clamped(page_number, size),
         after,
         ..SearchQuery::default()
@@ -351,8 +354,17 @@ fn patterns(value: &str) -> Result<Vec<(Pattern, u8)>, ParameterError> {
     Ok(shares.into_iter().collect())
 }
 
-fn includes_rating(value: &str) -> Result<bool, ParameterError> {
-    if value == "rating" { Ok(true) } else { Err(error("include", "accepts rating")) }
+/// Whether the items have their ratings, and the times of their last changes.
+fn include(value: &str) -> Result<(bool, bool), ParameterError> {
+    let (mut rating, mut updated) = (false, false);
+    for name in value.split(',').map(str::trim) {
+        match name {
+            "rating" => rating = true,
+            "updated" => updated = true,
+            _ => return Err(error("include", "accepts rating, updated, separated by commas")),
+        }
+    }
+    Ok((rating, updated))
 }
 
 fn matches_one_chart(value: &str) -> Result<bool, ParameterError> {
@@ -390,7 +402,7 @@ mod tests {
         let query = parsed(
             "q=a+b%20%E6%97%8B&keys=7,4&source=betaPack&creator=%20Ann%20&bpmMin=100.5&bpmMax=200&lengthMin=60\
              &lengthMax=90.5&densityMin=3.25&densityMax=9&ratingMin=4.005&ratingMax=5&lnMax=19.5&notesMin=100\
-             &pattern=stream:50,+jack:1&match=chart&include=rating&sort=title&order=desc&page=3&perPage=10",
+             &pattern=stream:50,+jack:1&match=chart&include=updated,rating&sort=title&order=desc&page=3&perPage=10",
         );
         let expected = SearchQuery {
             text: Some("a b 旋".into()),
@@ -412,6 +424,7 @@ mod tests {
             sort: Sort::Title,
             direction: Direction::Descending,
             includes_rating: true,
+            includes_updated: true,
             page: PageRequest::clamped(3, 10),
             ..SearchQuery::default()
         };
@@ -580,7 +593,7 @@ mod tests {
             ("pattern=dump:5", "pattern", "the patterns are jack, chordjack"),
             ("pattern=stream:5,stream:6", "pattern", "more than once"),
             ("match=set", "match", "accepts chart"),
-            ("include=patterns", "include", "accepts rating"),
+            ("include=rating,patterns", "include", "accepts rating, updated"),
             ("q=%FF", "q", "UTF-8"),
             ("creator=a%00b", "creator", "control character"),
             ("keys=4&keys=5", "keys", "more than once"),
@@ -622,6 +635,8 @@ mod tests {
             "pattern=jack:1",
             "match=chart",
             "include=rating",
+            "include=updated",
+            "include=rating,updated",
             "sort=title",
             "sort=artist",
             "sort=bpm",

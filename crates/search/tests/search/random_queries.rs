@@ -58,6 +58,7 @@ pub(crate) struct RandomQuery {
     pub(crate) patterns: Vec<(Pattern, u8)>,
     pub(crate) matches_one_chart: bool,
     pub(crate) includes_rating: bool,
+    pub(crate) includes_updated: bool,
     pub(crate) sort: Sort,
     pub(crate) direction: Direction,
     pub(crate) page: PageRequest,
@@ -103,7 +104,9 @@ impl RandomQuery {
         let patterns: Vec<String> =
             self.patterns.iter().map(|(pattern, share)| format!("{}:{share}", pattern.as_str())).collect();
         add("pattern", (!patterns.is_empty()).then(|| patterns.join(",")));
-        add("include", self.includes_rating.then(|| "rating".to_owned()));
+        let included = [self.includes_rating.then_some("rating"), self.includes_updated.then_some("updated")];
+        let included: Vec<&str> = included.into_iter().flatten().collect();
+        add("include", (!included.is_empty()).then(|| included.join(",")));
         add("match", self.matches_one_chart.then(|| "chart".to_owned()));
         add("sort", Some(self.sort.as_str().to_owned()));
         add("order", Some(self.direction.as_str().to_owned()));
@@ -191,6 +194,7 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
         patterns: if random.one_in(16) { patterns(random) } else { Vec::new() },
         matches_one_chart: random.one_in(16),
         includes_rating: random.one_in(8),
+        includes_updated: random.one_in(8),
         sort: *random.pick(&Sort::ALL),
         direction: *random.pick(&[Direction::Ascending, Direction::Descending]),
         page: PageRequest::clamped(number.into(), size.into()),

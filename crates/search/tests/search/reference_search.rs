@@ -22,10 +22,11 @@ pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
     let next = last.map(|last| ListPosition { value: sort_value(last, query), id: last.chartset.id });
     let item = |set: &IndexedChartset| {
         let item = ListItem::new(&set.chartset).unwrap();
-        match set.ratings().filter(|_| query.includes_rating) {
+        let item = match set.ratings().filter(|_| query.includes_rating) {
             Some((min, max)) => item.with_ratings(min.hundredths(), max.hundredths()),
             None => item,
-        }
+        };
+        if query.includes_updated { item.with_updated(set.updated_at_ms) } else { item }
     };
     let items = page.iter().map(|set| item(set)).collect();
     ChartsetPage { items, total: found.len() as u64, next, position: None }

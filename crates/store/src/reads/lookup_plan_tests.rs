@@ -2,6 +2,7 @@
 
 use chart_index_tests::TestDatabase;
 
+use crate::reads::chart_occurrences::LOOK_UP_CHARTSETS;
 use crate::reads::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
 use crate::{Store, StoreConfig};
 
@@ -37,9 +38,13 @@ async fn lookup_of_many_charts_reads_indexes() {
         let _ = database.psql(statement);
     }
     let hashes = database.psql(&format!("SELECT quote_literal({HASHES}::text)"));
-    for mode in ["force_custom_plan", "force_generic_plan"] {
+    let modes = ["force_custom_plan", "force_generic_plan"];
+    for (statement, mode) in [LOOK_UP_CHARTS, LOOK_UP_CHARTSETS]
+        .into_iter()
+        .flat_map(|statement| modes.map(|mode| (statement, mode)))
+    {
         let plan = database.psql(&format!(
-            "SET plan_cache_mode = {mode}; PREPARE lookup AS {LOOK_UP_CHARTS}; EXPLAIN (ANALYZE) EXECUTE lookup ({hashes})"
+            "SET plan_cache_mode = {mode}; PREPARE lookup AS {statement}; EXPLAIN (ANALYZE) EXECUTE lookup ({hashes})"
         ));
         for index in ["charts_pkey", "chartset_charts_by_chart", "chartsets_pkey"] {
             assert!(plan.contains(&format!("Index Scan using {index}")), "{mode}: {plan}");
@@ -66,9 +71,11 @@ async fn lookup_of_a_shared_chart_is_bounded() {
     for statement in FILL.into_iter().chain(SHARE) {
         let _ = database.psql(statement);
     }
-    for (statement, argument) in
-        [(LOOK_UP_CHART, "sha256('1')"), (LOOK_UP_CHARTS, "ARRAY[sha256('1'), sha256('2')]")]
-    {
+    for (statement, argument) in [
+        (LOOK_UP_CHART, "sha256('1')"),
+        (LOOK_UP_CHARTS, "ARRAY[sha256('1'), sha256('2')]"),
+        (LOOK_UP_CHARTSETS, "ARRAY[sha256('1'), sha256('2')]"),
+    ] {
         for mode in ["force_custom_plan", "force_generic_plan"] {
             let plan = database.psql(&format!(
                 "SET plan_cache_mode = {mode}; PREPARE lookup AS {statement};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{
-    Chart, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash, PublicSource,
-    ReadError, Source, assemble_chartset,
+    Chart, ChartOccurrence, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash,
+    PublicSource, ReadError, Source, assemble_chartset,
 };
 use chart_index_objects::{ObjectDigest, ObjectError};
 
@@ -24,6 +24,8 @@ pub struct KnownChart {
     /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup": the sources of up to 32
     /// chartsets, or of 4 if the chart has fewer than 8 notes.
     pub sources: Vec<Source>,
+    /// The chartsets that contain it, in the order of their sources, up to 8; empty if they were not read.
+    pub chartsets: Vec<ChartOccurrence>,
 }
 
 /// The ROX file of a chart.
@@ -52,6 +54,14 @@ pub(crate) struct LookupRow {
     checked_at_ms: i64,
     #[sqlx(flatten)]
     member: MemberRow,
+}
+
+/// A chart of a chartset, with the last change of the chartset.
+#[derive(sqlx::FromRow)]
+struct DetailRow {
+    updated_at_ms: i64,
+    #[sqlx(flatten)]
+    lookup: LookupRow,
 }
 
 /// A parsed [`LookupRow`].
@@ -207,8 +217,8 @@ impl Store {
     /// Returns the chartset with its charts and sources, if it is shown.
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
         self.short_read("read chartset", |mut connection| async move {
-            let rows: Vec<LookupRow> = sqlx::query_as(concat!(
-                "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, ",
+            let rows: Vec<DetailRow> = sqlx::query_as(concat!(
+                "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, chartset.updated_at_ms, ",
                 member_columns!(),
                 " FROM checked_chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
@@ -219,8 +229,9 @@ impl Store {
             .fetch_all(&mut *connection)
             .await?;
             connection.release();
-            let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(chartset_detail(id, occurrences))
+            let updated_at_ms = rows.first().map(|row| row.updated_at_ms).unwrap_or_default();
+            let occurrences = rows.into_iter().map(|row| row.lookup.parse()).collect::<Result<Vec<_>, _>>()?;
+            Ok(chartset_detail(id, updated_at_ms, occurrences))
         })
         .await
     }
@@ -262,6 +273,7 @@ impl Occurrence {
             reference: source.reference.clone(),
             confidence,
             checked_at_ms: self.checked_at_ms,
+            url: None,
         })
     }
 
@@ -294,10 +306,15 @@ pub(crate) fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
     let mut ranked: Vec<&Occurrence> = occurrences.iter().collect();
     ranked.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let best = ranked.first()?;
-    Some(KnownChart { chart: best.member.to_chart(), sources: sources_of_chart(&ranked) })
+    let (chart, sources) = (best.member.to_chart(), sources_of_chart(&ranked));
+    Some(KnownChart { chart, sources, chartsets: Vec::new() })
 }
 
-fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<ChartsetDetail> {
+fn chartset_detail(
+    id: ChartsetId,
+    updated_at_ms: i64,
+    occurrences: Vec<Occurrence>,
+) -> Option<ChartsetDetail> {
     let exact_source = occurrences.first()?.exact_source.clone();
     let sources = Source::merge(occurrences.iter().flat_map(Occurrence::sources).collect());
     let mut members: Vec<ChartsetMember> =
@@ -311,5 +328,5 @@ fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<Chart
             alpha_beatmap_id: member.alpha_beatmap_id,
         })
         .collect();
-    Some(ChartsetDetail { chartset, tags: keywords.tags, sources, charts })
+    Some(ChartsetDetail { chartset, updated_at_ms, tags: keywords.tags, sources, charts })
 }

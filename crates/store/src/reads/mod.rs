@@ -1,6 +1,7 @@
 //! The reads of the API and of the pages.
 
 pub(crate) mod chart_aliases;
+pub(crate) mod chart_occurrences;
 pub(crate) mod chart_variants;
 pub(crate) mod chartset_records;
 pub(crate) mod hash_filters;

@@ -230,17 +230,19 @@ fn parse_item(query: &SearchQuery, row: &PgRow) -> Result<Option<ListItem>, sqlx
     let columns = ListedColumns::from_row(row)?;
     let chartset = columns.into_chartset(parse_chartset_id(&id)?)?;
     let item = ListItem::new(&chartset).map_err(corrupt)?;
-    if !query.includes_rating {
-        return Ok(Some(item));
-    }
+    let item = if query.includes_rating { with_ratings(item, row)? } else { item };
+    Ok(Some(if query.includes_updated { item.with_updated(row.try_get("updated")?) } else { item }))
+}
+
+fn with_ratings(item: ListItem, row: &PgRow) -> Result<ListItem, sqlx::Error> {
     // NULL if the chartset is not shown any more; 0 if none of its charts has a rating.
     let ratings: Option<Vec<i16>> = row.try_get("ratings")?;
-    Ok(Some(match ratings.as_deref() {
+    Ok(match ratings.as_deref() {
         Some(&[least, greatest]) if greatest > 0 => {
             item.with_ratings(least.unsigned_abs(), greatest.unsigned_abs())
         }
         _ => item,
-    }))
+    })
 }
 
 /// Parses the position of a row in the order of the query.

@@ -38,6 +38,9 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
             ", (SELECT ARRAY[rating_min, rating_max] FROM shown_chartsets WHERE id = page_id) AS ratings",
         );
     }
+    if query.includes_updated {
+        sql.push(", chartset.updated_at_ms AS updated");
+    }
     sql.push(" FROM ").push(CATALOGUE_STATE).push(" AS state CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),

@@ -42,6 +42,20 @@ async fn entities_with_later_sequences_are_returned() {
     assert_eq!(catalogue.poll(u64::MAX).await.changes, [], "of another origin");
 }
 
+/// A lookup of the other chart shows the title of the set, which was that of the removed one.
+#[tokio::test]
+async fn charts_that_showed_the_title_of_a_removed_one_are_marked() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    let after = catalogue.poll(0).await.position.sequence;
+    catalogue.remove(hash(1), 20).await;
+    let changes = catalogue.poll(after).await.changes;
+    let marked: HashMap<_, _> =
+        changes.iter().map(|change| (change.entity, change.last_removal > after)).collect();
+    let entities = [Entity::Chart(hash(1)), Entity::Chart(hash(2)), Entity::Chartset(id(1))];
+    assert_eq!(marked, entities.map(|entity| (entity, true)).into());
+}
+
 #[tokio::test]
 async fn removals_of_operators_are_marked() {
     let catalogue = Catalogue::create().await;
@@ -82,7 +96,8 @@ async fn removals_of_operators_are_marked() {
     );
     // The other set no longer contains the chart: no operator removed that.
     catalogue.put(&folder(2, [chart(2)]), 60).await;
-    assert_eq!(changes().await, HashMap::from([(first, false), (other, false)]));
+    let expected = [(first, false), (second, false), (other, false)];
+    assert_eq!(changes().await, HashMap::from(expected), "the set has another title");
     // Before the next poll, something else changes.
     catalogue.remove(id(2), 70).await;
     catalogue.put(&folder(2, [chart(2), chart(3)]), 80).await;

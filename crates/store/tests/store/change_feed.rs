@@ -68,16 +68,24 @@ async fn each_chart_and_chartset_has_its_latest_change() {
     assert_eq!(first.iter().map(|entry| entry.sequence).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(catalogue.store.feed_position().await.unwrap().sequence, 3);
 
-    let mut renamed = chart(1);
-    renamed.metadata.title = "Another title".into();
-    catalogue.put(&folder(1, [renamed, chart(2), chart(3)]), 20).await;
+    let renamed = |number| {
+        let mut renamed = chart(number);
+        renamed.metadata.title = "Another title".into();
+        renamed
+    };
+    catalogue.put(&folder(1, [chart(1), renamed(2), chart(3)]), 20).await;
     let second = catalogue.feed_after(3).await;
-    // Chart 2 is unchanged.
-    let expected = ["added chart 3", "updated chart 1", "updated set 1 with 3"];
+    // Chart 1 is unchanged.
+    let expected = ["added chart 3", "updated chart 2", "updated set 1 with 3"];
     assert_eq!(sorted(described(&second)), expected);
     let all = catalogue.feed_after(0).await;
-    assert_eq!(described(&all)[0], "added chart 2");
+    assert_eq!(described(&all)[0], "added chart 1");
     assert_eq!(all[1..], second);
+    // Lookups of the others show its title, which is that of the chartset.
+    catalogue.put(&folder(1, [renamed(1), renamed(2), chart(3)]), 30).await;
+    let third = catalogue.feed_after(last(&second)).await;
+    let expected = ["updated chart 1", "updated chart 2", "updated chart 3", "updated set 1 with 3"];
+    assert_eq!(sorted(described(&third)), expected);
     catalogue.assert_feed_matches().await;
 }
 
@@ -118,7 +126,7 @@ async fn removals_are_tombstones_and_restoring_adds_again() {
         catalogue.assert_feed_matches().await;
     };
     catalogue.remove(hash(1), 20).await;
-    changes(&["removed chart 1", "updated set 1 with 1"]).await;
+    changes(&["removed chart 1", "updated chart 2", "updated set 1 with 1"]).await;
     // Chart 2 stays known by the other chartset.
     catalogue.remove(id(1), 30).await;
     changes(&["removed chart 1", "removed set 1", "updated chart 2"]).await;
@@ -131,7 +139,7 @@ async fn removals_are_tombstones_and_restoring_adds_again() {
     changes(&["added chart 1", "added chart 2", "added set 1 with 2"]).await;
     // A chart that leaves its last chartset is no longer known.
     catalogue.put(&folder(1, [chart(2)]), 70).await;
-    changes(&["removed chart 1", "updated set 1 with 1"]).await;
+    changes(&["removed chart 1", "updated chart 2", "updated set 1 with 1"]).await;
 }
 
 #[tokio::test]
@@ -192,7 +200,11 @@ async fn polls_miss_changes(catalogue: &Catalogue) -> bool {
     let stores = [(); 4].map(|()| Store::new(&config(catalogue.database.url())));
     let write = async |number: u32, store: &Store| {
         for round in 0..25 {
-            let charts = [chart(1), chart(2), chart(10 + number * 25 + round)];
+            let charts = [1, 2, 10 + number * 25 + round].map(|number| {
+                let mut chart = chart(number);
+                chart.metadata.title = "Title".into();
+                chart
+            });
             store.put_chartset(&folder(u64::from(number), charts), 10).await.unwrap();
         }
     };

@@ -13,7 +13,7 @@ fn declaring(source: PublicSource, difficulty: &str) -> ChartDraft {
 }
 
 fn from(source: &PublicSource, confidence: Confidence, checked_at_ms: i64) -> Source {
-    Source { kind: source.kind, reference: source.reference.clone(), confidence, checked_at_ms }
+    Source { kind: source.kind, reference: source.reference.clone(), confidence, checked_at_ms, url: None }
 }
 
 #[tokio::test]

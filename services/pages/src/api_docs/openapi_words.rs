@@ -11,8 +11,9 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section, anchor};
 
 /// The sections whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 26] = [
-    ("ChartLookup", &["Chart lookup", "Variants"]),
+const FIELDS: [(&str, &[&str]); 27] = [
+    ("ChartLookup", &["Chart lookup", "Chartsets of a chart", "Variants"]),
+    ("ChartOccurrence", &["Chartsets of a chart"]),
     ("Chart", &["Chart"]),
     ("Rating", &["Chart rating"]),
     ("Patterns", &["Chart patterns"]),
@@ -21,16 +22,16 @@ const FIELDS: [(&str, &[&str]); 26] = [
     ("ChartPreview", &["Preview"]),
     ("BatchLookupRequest", &["Batch lookup"]),
     ("BatchLookup", &["Batch lookup"]),
-    ("BatchLookupItem", &["Batch lookup", "Chart lookup", "Variants"]),
+    ("BatchLookupItem", &["Batch lookup", "Chart lookup", "Chartsets of a chart", "Variants"]),
     ("ChartReference", &["Batch lookup"]),
-    ("ChartVariant", &["Variants"]),
+    ("ChartVariant", &["Variants", "Chartsets of a chart"]),
     ("VariantCharts", &["Variants"]),
     ("Changes", &["Changes"]),
     ("Change", &["Change"]),
     ("ChartsetList", &["Chartset list"]),
     ("Chartset", &["Chartset"]),
     ("ChartsetDetail", &["Chartset", "Chartset detail"]),
-    ("ChartsetChart", &["Chartset detail"]),
+    ("ChartsetChart", &["Chartset detail", "Chartsets of a chart"]),
     ("Source", &["Sources"]),
     ("PublicSource", &["Sources"]),
     ("ChartsetRecord", &["Chartset record"]),

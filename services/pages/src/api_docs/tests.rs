@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
+use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_bulk::{BulkOptions, ExportsSettings, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::ResponseCache;
+use chart_index_http::{ResponseCache, SourcePages};
 use chart_index_lookup::LookupState;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use tokio::runtime::Handle;
@@ -21,20 +21,22 @@ fn templates() -> BTreeSet<&'static str> {
     let cache = ResponseCache::new(cache);
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
+    let source_pages = SourcePages {
+        alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
+        beta_source_page: "https://beta.example/packs".parse().unwrap(),
+    };
     let lookup = chart_index_lookup::routes(LookupState {
         store: store.clone(),
         cache: cache.clone(),
         public_objects: None,
+        source_pages: source_pages.clone(),
         background: Handle::current(),
     });
     let browse = chart_index_browse::routes(BrowseState {
         engines: SearchEngines::new(Arc::new(PostgresSearch::new(store.clone(), CatalogueWatch::disabled()))),
         store: store.clone(),
         cache: cache.clone(),
-        source_pages: SourcePages {
-            alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
-            beta_source_page: "https://beta.example/packs".parse().unwrap(),
-        },
+        source_pages,
     });
     let bulk = chart_index_bulk::routes(BulkOptions {
         store,

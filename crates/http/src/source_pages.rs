@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use chart_index_domain::{PublicSource, SourceKind, SourceRef};
+use chart_index_domain::{PublicSource, Source, SourceKind, SourceRef};
 use clap::Args;
 use url::Url;
 
@@ -22,11 +22,29 @@ impl SourcePages {
     /// The page of a set or a pack (docs/api.md, "Source redirect").
     #[must_use]
     pub fn page_of(&self, source: &PublicSource) -> String {
-        let page = match source.kind {
+        self.url(source.kind, &source.reference)
+    }
+
+    /// Adds the URLs of their pages to sources.
+    pub fn link(&self, sources: &mut [Source]) {
+        for source in sources {
+            source.url = Some(self.url(source.kind, &source.reference));
+        }
+    }
+
+    fn url(&self, kind: SourceKind, reference: &SourceRef) -> String {
+        let page = match kind {
             SourceKind::AlphaSet => &self.alpha_source_page,
             SourceKind::BetaPack => &self.beta_source_page,
         };
-        format!("{}/{}", page.0.as_str().trim_end_matches('/'), source.reference)
+        format!("{}/{reference}", page.0.as_str().trim_end_matches('/'))
+    }
+
+    /// Differs between replicas with other pages.
+    pub(crate) fn digest(&self) -> [u8; 4] {
+        let pages = format!("{} {}", self.alpha_source_page.0, self.beta_source_page.0);
+        let [a, b, c, d, ..] = *blake3::hash(pages.as_bytes()).as_bytes();
+        [a, b, c, d]
     }
 
     /// The set or pack that a URL shows: that of its page, or one below it. `None` for any other text.

@@ -114,6 +114,12 @@ async fn filters_match_the_expected_chartsets() {
         ("query=-creator:alice+-tag:STREAM", "apple cherry"),
         ("query=-creator:ali&source=alphaSet&query=", "宙の旋律"),
         ("query=%22keys:4%22", ""),
+        ("query=mapper:ali+7k", "Éclair"),
+        ("query=title:eclair", "Éclair"),
+        ("query=song:ban+-title:cherry", "banana"),
+        ("query=title:senritsu", "宙の旋律"),
+        ("query=tag:stream+artist:zoe", "宙の旋律"),
+        ("query=tag:stream+-artist:zoe", ""),
     ] {
         let titles = index.titles(&format!("sort=title&{query}")).await.join(" ");
         assert_eq!(titles, expected, "{query}");
@@ -308,7 +314,10 @@ async fn malformed_filter_is_text_with_a_hint() {
     assert_eq!((&list["total"], list["hints"].as_array().unwrap().len()), (&0.into(), 1));
     assert_eq!(list["hints"][0]["token"], "keys=9");
     assert!(list["hints"][0]["reason"].as_str().unwrap().contains("4 to 7"));
-    for query in ["q=cherry+keys%3D9", "query=cherry+keys%3D4", "query=re:zero"] {
+    for token in ["re:zero", "-remix", "8k"] {
+        assert_eq!(index.list(&format!("query={token}")).await["hints"][0]["token"], token);
+    }
+    for query in ["q=cherry+keys%3D9", "query=cherry+keys%3D4", "query=%22re:zero%22+a-b"] {
         assert!(index.list(query).await.get("hints").is_none(), "{query}");
     }
 }

@@ -54,6 +54,7 @@ fn random_request(random: &mut Random, chart: &str) -> (Method, String, Vec<(&'s
         format!("/api/chartsets?q={word}&page={word}"),
         "/api/chartsets".to_owned(),
         format!("/api/chartsets/{word}"),
+        format!("/api/random?q={word}"),
         format!("/go/chartset/{word}"),
         format!("/go/chart/{word}"),
         format!("/{word}/{word}"),

@@ -175,7 +175,7 @@ pub(crate) mod tests {
     #[expect(clippy::too_many_lines, reason = "a document")]
     fn format_matches_this_document() {
         let indexed = with_every_attribute();
-        assert_eq!((FORMAT, FOLDING_VERSION), (6, 1));
+        assert_eq!((FORMAT, FOLDING_VERSION), (6, 2));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",

@@ -62,10 +62,15 @@ impl Filter {
             let part = creator_codes::part_code(part).ok_or(UnsupportedQuery::CreatorTooLong)?;
             all.push(Self::Not(Box::new(Self::Contains { attribute: "creatorCodes", part })));
         }
-        let excluded = query.excluded_tags.iter().map(|tag| sort_keys::tag_key(tag));
-        all.extend(
-            excluded.map(|value| Self::Not(Box::new(Self::Equals { attribute: sort_keys::TAG_KEYS, value }))),
-        );
+        let names = [&query.title, &query.artist];
+        let excluded_names = [&query.excluded_titles, &query.excluded_artists];
+        if names.iter().any(|name| name.is_some()) || excluded_names.iter().any(|names| !names.is_empty()) {
+            return Err(UnsupportedQuery::NameWords);
+        }
+        let tag =
+            |tag: &String| Self::Equals { attribute: sort_keys::TAG_KEYS, value: sort_keys::tag_key(tag) };
+        all.extend(query.tags.iter().map(tag));
+        all.extend(query.excluded_tags.iter().map(|excluded| Self::Not(Box::new(tag(excluded)))));
         all.extend(overlap("bpmMin", "bpmMax", query.bpm));
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
         all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));
@@ -174,6 +179,7 @@ mod tests {
                 SearchQuery { excluded_creators: vec!["a\"".into(), "b".into()], ..query() },
                 r#"NOT creatorCodes CONTAINS "m1i2" AND NOT creatorCodes CONTAINS "m2""#,
             ),
+            (SearchQuery { tags: vec!["12".into()], ..query() }, r#"tagKeys = "x3132""#),
             (SearchQuery { excluded_tags: vec!["12".into()], ..query() }, r#"NOT tagKeys = "x3132""#),
             (SearchQuery { bpm: range(Some(180.5), None), ..query() }, "bpmMax >= 180.5"),
             (SearchQuery { bpm: range(Some(1.0), Some(2.0)), ..query() }, "bpmMax >= 1 AND bpmMin <= 2"),

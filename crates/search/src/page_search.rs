@@ -368,6 +368,11 @@ mod tests {
             (SearchQuery { text: text("a"), ..worst.clone() }, Some(UnsupportedQuery::AscendingRelevance)),
             (SearchQuery { after: Some(After::Start), ..query() }, Some(UnsupportedQuery::Cursor)),
             (SearchQuery { published_in: Some(pack), ..query() }, Some(UnsupportedQuery::PublishedIn)),
+            (SearchQuery { title: text("a"), ..query() }, Some(UnsupportedQuery::NameWords)),
+            (
+                SearchQuery { excluded_artists: vec!["a".into()], ..query() },
+                Some(UnsupportedQuery::NameWords),
+            ),
             (
                 SearchQuery { matches_one_chart: true, bpm: Bounds { min: Some(1.0), max: None }, ..query() },
                 Some(UnsupportedQuery::SeveralChartConditions),

@@ -21,6 +21,9 @@ pub enum UnsupportedQuery {
     /// The query names a set or a pack, which documents do not have.
     #[error("Meilisearch does not know the ids of sets and packs")]
     PublishedIn,
+    /// Words have to match in the title or in the artist alone.
+    #[error("Meilisearch cannot search for words of a query in different names")]
+    NameWords,
     /// The query has part of a creator's name, and no usable node has the feature `containsFilter` on.
     #[error("no node has the experimental feature containsFilter on")]
     ContainsFilterOff,

@@ -29,7 +29,7 @@ use crate::search_engines::{JsonFormat, ListPage, ListRead};
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 
 /// Extracts the query string of a list.
-pub(crate) struct ListQueryParams(SearchQuery);
+pub(crate) struct ListQueryParams(pub(crate) SearchQuery);
 
 impl<S: Sync> FromRequestParts<S> for ListQueryParams {
     type Rejection = ApiError;

@@ -4,6 +4,7 @@ mod handlers;
 mod json_bodies;
 mod metrics;
 mod openapi;
+mod random;
 mod search_engines;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use utoipa::OpenApi;
 
 use crate::json_bodies::{DetailBody, ListBody};
 
+pub use random::choose_chartset;
 pub use search_engines::{ListPage, ListRead, PageFormat, Search, SearchEngines};
 
 /// What the handlers share.
@@ -31,10 +33,11 @@ pub struct BrowseState {
     pub source_pages: SourcePages,
 }
 
-/// The routes of `/api/chartsets` and `/go`.
+/// The routes of `/api/chartsets`, `/api/random` and `/go`.
 pub fn routes(state: BrowseState) -> Routes {
     Routes::new()
         .route(Group::List, "/api/chartsets", get(handlers::list))
+        .route(Group::List, "/api/random", get(random::random))
         .route(Group::Detail, "/api/chartsets/{id}", get(handlers::detail))
         .route(Group::Detail, "/go/chartset/{id}", get(handlers::redirect))
         .route(Group::Detail, "/go/chart/{hash}", get(handlers::redirect_chart))
@@ -44,7 +47,7 @@ pub fn routes(state: BrowseState) -> Routes {
 /// The operations of the routes. A test of the pages compares them with the routes.
 #[derive(OpenApi)]
 #[openapi(
-    paths(handlers::list, handlers::detail, handlers::redirect, handlers::redirect_chart),
+    paths(handlers::list, handlers::detail, handlers::redirect, handlers::redirect_chart, random::random),
     components(schemas(ListBody<'static>, DetailBody<'static>, Chartset))
 )]
 struct BrowseApi;

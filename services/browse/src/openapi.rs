@@ -34,6 +34,18 @@ impl IntoResponses for ListResponses {
     }
 }
 
+pub(crate) struct RandomResponses;
+
+impl IntoResponses for RandomResponses {
+    fn responses() -> Responses {
+        let chosen = response("The detail of a chartset that matches is at `Location`", CachePolicy::NoStore);
+        let chosen = chosen.header("Location", header("The path of the detail").build());
+        let types = [ErrorType::BadParameter, ErrorType::NotFound];
+        let chosen = by_status([(StatusCode::SEE_OTHER, chosen)]);
+        chosen.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
+    }
+}
+
 pub(crate) struct DetailResponses;
 
 impl IntoResponses for DetailResponses {
@@ -125,6 +137,17 @@ impl IntoParams for ListParameters {
             query("after", string().pattern(Some("^[A-Za-z0-9_-]*$"))).extensions(Some(extension())),
         ];
         parameters.into_iter().map(ParameterBuilder::build).collect()
+    }
+}
+
+/// The parameters of the list that select chartsets.
+pub(crate) struct FilterParameters;
+
+impl IntoParams for FilterParameters {
+    fn into_params(parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let others = ["include", "sort", "order", "page", "perPage", "after"];
+        let parameters = ListParameters::into_params(parameter_in).into_iter();
+        parameters.filter(|parameter| !others.contains(&parameter.name.as_str())).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The form of the list: its fields, the presets next to them, and the active filters.
 
-use chart_index_domain::search::{Bounds, Hint, ParameterError, SearchQuery, Sort};
+use chart_index_domain::search::{Bounds, Hint, ParameterError, SearchQuery, Sort, TypedQuery};
 use chart_index_domain::{Pattern, SourceKind};
 
 use crate::format;
@@ -13,6 +13,8 @@ pub(crate) struct FilterForm {
     pub(crate) query: String,
     /// Parts of it that are no filters.
     pub(crate) hints: Vec<Hint>,
+    /// The names of typed filters with their aliases, such as `keys (key, k), ln (lns)`.
+    pub(crate) typed_filters: String,
     pub(crate) keys: Vec<KeyButton>,
     pub(crate) sources: Vec<SourceOption>,
     pub(crate) creator: String,
@@ -185,6 +187,7 @@ impl FilterForm {
             };
         Self {
             hints: query.search.hints.clone(),
+            typed_filters: typed_filters(),
             query: text.clone().unwrap_or_default(),
             keys: (4..=7)
                 .map(|number: u8| KeyButton {
@@ -231,6 +234,14 @@ impl FilterForm {
     pub(crate) fn error_of(&self, parameter: &str) -> Option<&FieldError> {
         self.error.as_ref().filter(|error| error.parameter == parameter)
     }
+}
+
+fn typed_filters() -> String {
+    let named = |(name, aliases): (&str, &[&str])| match aliases {
+        [] => name.to_owned(),
+        aliases => format!("{name} ({})", aliases.join(", ")),
+    };
+    TypedQuery::filter_names().map(named).collect::<Vec<_>>().join(", ")
 }
 
 impl FieldError {
@@ -311,7 +322,12 @@ pub(crate) fn describe(filter: Filter, search: &SearchQuery) -> (&'static str, S
                 format!("{} {}", source_name(source.kind), source.reference)
             }),
         ),
+        Filter::Title => ("Title", search.title.clone().unwrap_or_default()),
+        Filter::Artist => ("Artist", search.artist.clone().unwrap_or_default()),
+        Filter::Tags => ("Tag", search.tags.join(", ")),
         Filter::Creator => ("Creator", search.creator.clone().unwrap_or_default()),
+        Filter::ExcludedTitles => ("Without title", search.excluded_titles.join(", ")),
+        Filter::ExcludedArtists => ("Without artist", search.excluded_artists.join(", ")),
         Filter::ExcludedCreators => ("Without creator", search.excluded_creators.join(", ")),
         Filter::ExcludedTags => ("Without tag", search.excluded_tags.join(", ")),
         Filter::Bpm => ("BPM", format::bounds(search.bpm, format::bpm)),

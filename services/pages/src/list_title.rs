@@ -13,6 +13,11 @@ pub(crate) fn title(query: &ListQuery) -> String {
             Filter::Text => searched = format!("“{value}” – "),
             Filter::Keys(_) => keys.push(value),
             Filter::Creator => creator = format!(" by {value}"),
+            Filter::Title => others.push(format!("titled {value}")),
+            Filter::Artist => others.push(format!("of {value}")),
+            Filter::Tags => others.push(format!("tagged {value}")),
+            Filter::ExcludedTitles => others.push(format!("not titled {value}")),
+            Filter::ExcludedArtists => others.push(format!("not of {value}")),
             Filter::ExcludedCreators => others.push(format!("not by {value}")),
             Filter::ExcludedTags => others.push(format!("without the tags {value}")),
             Filter::Bpm => others.push(format!("{value} BPM")),
@@ -48,6 +53,7 @@ mod tests {
             ("keys=4,5,7&creator=zoe", "4K, 5K and 7K charts by zoe"),
             ("bpmMin=140&bpmMax=180&lengthMin=100&lengthMax=140", "Charts, 140–180 BPM, 1:40–2:20 long"),
             ("densityMin=12.5&ratingMin=5", "Charts, from 12.5 notes/s, difficulty from 5"),
+            ("query=title:a+-artist:b+tag:c+4k", "4K charts, titled a, tagged c, not of b"),
             ("q=a+b&keys=7&source=betaPack&match=chart", "“a b” – 7K charts, Beta pack"),
         ] {
             assert_eq!(title(&ListQuery::parse(query_string).unwrap().query), expected);

@@ -82,6 +82,12 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         },
         list,
         of_set("/api/chartsets/{id}", "/api/chartsets"),
+        Requests {
+            path: "/api/random",
+            success: "/api/random".to_owned(),
+            bad: "/api/random?keys=3".to_owned(),
+            missing: Some("/api/random?q=!".to_owned()),
+        },
         of_set("/go/chartset/{id}", "/go/chartset"),
         Requests {
             path: "/go/chart/{hash}",

@@ -15,7 +15,7 @@ pub use query::{After, Bounds, Direction, KeySet, ListPosition, PageRequest, Sea
 pub use query_string::{
     MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_parameters, parse_query_string,
 };
-pub use typed_query::{Hint, MAX_EXCLUSIONS, TypedQuery};
+pub use typed_query::{Hint, MAX_VALUES, TypedQuery};
 
 use async_trait::async_trait;
 

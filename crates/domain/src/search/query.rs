@@ -20,13 +20,24 @@ pub struct SearchQuery {
     pub source: Option<SourceKind>,
     /// Chartsets that are published in this set or pack.
     pub published_in: Option<PublicSource>,
+    /// Words that match in the title, as those of [`text`](Self::text) do. It has a word.
+    pub title: Option<String>,
+    /// Words that match in the artist, likewise.
+    pub artist: Option<String>,
+    /// Chartsets with a tag that is equal to each of these, both as [`text::sort_key`]. Distinct, ascending, at
+    /// most [`MAX_VALUES`](super::MAX_VALUES).
+    pub tags: Vec<String>,
     /// Part of the creator's name, case-insensitive. Trimmed, never empty.
     pub creator: Option<String>,
-    /// Chartsets without a tag that is equal to one of these, both as [`text::sort_key`]. Distinct, ascending,
-    /// at most [`MAX_EXCLUSIONS`](super::MAX_EXCLUSIONS).
+    /// Chartsets whose title no text of these matches, each the folded words of one. Distinct, ascending, at
+    /// most [`MAX_VALUES`](super::MAX_VALUES).
+    pub excluded_titles: Vec<String>,
+    /// Chartsets whose artist no text of these matches, likewise.
+    pub excluded_artists: Vec<String>,
+    /// Chartsets without a tag that is equal to one of these, as [`tags`](Self::tags).
     pub excluded_tags: Vec<String>,
     /// Chartsets whose creator's name has none of these parts, case-folded ([`text::fold_case`]). Distinct,
-    /// ascending, at most [`MAX_EXCLUSIONS`](super::MAX_EXCLUSIONS).
+    /// ascending, at most [`MAX_VALUES`](super::MAX_VALUES).
     pub excluded_creators: Vec<String>,
     /// Chartsets whose BPM range overlaps this range.
     pub bpm: Bounds,
@@ -61,6 +72,12 @@ impl SearchQuery {
     #[must_use]
     pub const fn offset(&self) -> u64 {
         if self.after.is_some() { 0 } else { self.page.offset() }
+    }
+
+    /// Whether chartsets have to match words or tags.
+    #[must_use]
+    pub const fn has_words(&self) -> bool {
+        self.text.is_some() || self.title.is_some() || self.artist.is_some() || !self.tags.is_empty()
     }
 
     /// Whether the query matches no chartset of any catalogue: the text has no letter or digit (docs/api.md,

@@ -13,8 +13,8 @@ use super::{Bounds, KeySet, ParameterError, SearchQuery};
 use crate::{Pattern, SourceKind, text};
 use tokens::{Content, Filter, Name, Token};
 
-/// The maximum number of tags, and of creators, that a query excludes.
-pub const MAX_EXCLUSIONS: usize = 8;
+/// The maximum number of tags of a query, and of titles, artists, creators and tags that it excludes.
+pub const MAX_VALUES: usize = 8;
 
 /// Why a part of a typed query is searched for as text, although it looks like a filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,6 +34,12 @@ pub struct TypedQuery {
     pub keys: KeySet,
     /// The kind of the source.
     pub source: Option<SourceKind>,
+    /// Words of the title, as [`SearchQuery::title`].
+    pub title: Option<String>,
+    /// Words of the artist, as [`SearchQuery::artist`].
+    pub artist: Option<String>,
+    /// Tags that chartsets have, as [`SearchQuery::tags`].
+    pub tags: BTreeSet<String>,
     /// Part of the creator's name. Trimmed, never empty.
     pub creator: Option<String>,
     /// In beats per minute.
@@ -50,11 +56,15 @@ pub struct TypedQuery {
     pub notes: Bounds,
     /// The least shares of rows of these classes, in percent.
     pub patterns: BTreeMap<Pattern, u8>,
+    /// Words of titles that do not occur, as [`SearchQuery::excluded_titles`].
+    pub excluded_titles: BTreeSet<String>,
+    /// Words of artists that do not occur, as [`SearchQuery::excluded_artists`].
+    pub excluded_artists: BTreeSet<String>,
     /// Tags that chartsets do not have, as [`SearchQuery::excluded_tags`].
     pub excluded_tags: BTreeSet<String>,
     /// Parts of creators' names that do not occur, as [`SearchQuery::excluded_creators`].
     pub excluded_creators: BTreeSet<String>,
-    /// The filters that are malformed, in their order.
+    /// The words that look like filters and are none, in their order.
     pub hints: Vec<Hint>,
 }
 
@@ -68,18 +78,27 @@ impl TypedQuery {
         let mut parsed = Self::default();
         let mut words = Vec::new();
         for Token { raw, content } in tokens::split(query) {
-            match content {
-                Content::Text(text) => words.push(text),
-                Content::Filter(filter) => {
-                    if let Err(reason) = parsed.apply(&filter) {
-                        parsed.hints.push(Hint { token: raw.to_owned(), reason });
-                        words.push(raw);
-                    }
+            let applied = match content {
+                Content::Text(text) => {
+                    words.push(text);
+                    continue;
                 }
+                Content::Filter(filter) => parsed.apply(&filter),
+                Content::UnknownFilter => Err(UNKNOWN_FILTER.into()),
+                Content::ExcludedWord => Err(EXCLUDED_WORD.into()),
+            };
+            if let Err(reason) = applied {
+                parsed.hints.push(Hint { token: raw.to_owned(), reason });
+                words.push(raw);
             }
         }
         parsed.text = (!words.is_empty()).then(|| words.join(" "));
         parsed
+    }
+
+    /// The name of each filter that is no pattern, with its aliases (docs/api.md, "Chartset list").
+    pub fn filter_names() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        tokens::NAMES.into_iter().map(|(_, name, aliases)| (name, aliases))
     }
 
     /// Adds everything but the text to a query with other parameters.
@@ -108,6 +127,10 @@ impl TypedQuery {
         }
         query.source = self.source.or(query.source);
         query.creator = self.creator.or_else(|| query.creator.take());
+        (query.title, query.artist) = (self.title, self.artist);
+        query.tags = self.tags.into_iter().collect();
+        query.excluded_titles = self.excluded_titles.into_iter().collect();
+        query.excluded_artists = self.excluded_artists.into_iter().collect();
         query.excluded_tags = self.excluded_tags.into_iter().collect();
         query.excluded_creators = self.excluded_creators.into_iter().collect();
         query.hints = self.hints;
@@ -158,6 +181,12 @@ impl TypedQuery {
             Name::Length => narrow(&mut self.length_ms, number(values::milliseconds, 1.0)?),
             Name::Bpm => narrow(&mut self.bpm, number(values::thousandths, 1_000.0)?),
             Name::Density => narrow(&mut self.density, number(values::thousandths, 1_000.0)?),
+            Name::Title => {
+                set_once(&mut self.title, values::words(filter.operator, filter.value).ok_or_else(accepts)?)
+            }
+            Name::Artist => {
+                set_once(&mut self.artist, values::words(filter.operator, filter.value).ok_or_else(accepts)?)
+            }
             Name::Creator => {
                 let creator = values::text(filter.operator, filter.value).ok_or_else(accepts)?;
                 set_once(&mut self.creator, creator.to_owned())
@@ -169,7 +198,10 @@ impl TypedQuery {
                     kinds.find(|kind| value.is_some_and(|value| kind.as_str().eq_ignore_ascii_case(value)));
                 set_once(&mut self.source, kind.ok_or_else(accepts)?)
             }
-            Name::Tag => Err(accepts()),
+            Name::Tag => {
+                let tag = values::unquoted(filter.operator, filter.value).ok_or_else(accepts)?;
+                add(&mut self.tags, text::sort_key(tag), "filtered by")
+            }
             Name::Pattern(pattern) => {
                 let least = values::least_share(filter.operator, filter.value).ok_or_else(accepts)?;
                 let share = self.patterns.entry(pattern).or_insert(least);
@@ -180,19 +212,16 @@ impl TypedQuery {
     }
 
     fn exclude(&mut self, filter: &Filter<'_>) -> Result<(), Reason> {
-        // Without quotes, so that every exclusion can be typed again.
-        let value = values::text(filter.operator, filter.value).filter(|value| !value.contains('"'));
-        let (excluded, folded) = match (filter.name, value) {
-            (Name::Tag, Some(tag)) => (&mut self.excluded_tags, text::sort_key(tag)),
-            (Name::Creator, Some(part)) => (&mut self.excluded_creators, text::fold_case(part)),
-            (Name::Tag | Name::Creator, None) => return Err("accepts a name, as in -tag:anime".into()),
-            _ => return Err("only tags and creators are excluded, as in -tag:anime".into()),
+        let value = values::unquoted(filter.operator, filter.value);
+        let words = || values::words(filter.operator, filter.value).map(|text| text::words(&text).join(" "));
+        let (excluded, folded) = match filter.name {
+            Name::Title => (&mut self.excluded_titles, words()),
+            Name::Artist => (&mut self.excluded_artists, words()),
+            Name::Tag => (&mut self.excluded_tags, value.map(text::sort_key)),
+            Name::Creator => (&mut self.excluded_creators, value.map(text::fold_case)),
+            _ => return Err(EXCLUDED_WORD.into()),
         };
-        if excluded.len() >= MAX_EXCLUSIONS && !excluded.contains(&folded) {
-            return Err(format!("at most {MAX_EXCLUSIONS} are excluded").into());
-        }
-        excluded.insert(folded);
-        Ok(())
+        add(excluded, folded.ok_or("accepts a name, as in -tag:anime")?, "excluded")
     }
 
     fn restrict_keys(&mut self, keys: KeySet) -> Result<(), Reason> {
@@ -207,37 +236,59 @@ impl TypedQuery {
 }
 
 impl SearchQuery {
-    /// The text of a parameter `query` with the text, the exclusions and the hints of this query: what no other
-    /// parameter has. `None` if the text alone is a `q`.
+    /// The text of a parameter `query` with the text, those filters that no other parameter has, and the hints
+    /// of this query. `None` if the text alone is a `q`.
     #[must_use]
     pub fn typed_query(&self) -> Option<String> {
-        let exclusions = self.exclusions();
-        if exclusions.is_empty() && self.hints.is_empty() {
+        let filters = self.typed_filters();
+        if filters.is_empty() && self.hints.is_empty() {
             return None;
         }
         let text = self.text.as_deref().unwrap_or_default();
         if text.contains('"') {
             // A quote that is not closed must not precede others.
-            return Some(format!("{exclusions} {text}").trim().to_owned());
+            return Some(format!("{filters} {text}").trim().to_owned());
         }
-        let typed = format!("{text} {exclusions}").trim().to_owned();
+        let typed = format!("{text} {filters}").trim().to_owned();
         let read = TypedQuery::parse(&typed);
         let reads_back = read.text == self.text && read.hints == self.hints;
-        Some(if reads_back { typed } else { format!("\"{text}\" {exclusions}").trim().to_owned() })
+        Some(if reads_back { typed } else { format!("\"{text}\" {filters}").trim().to_owned() })
     }
 
-    fn exclusions(&self) -> String {
-        let typed = |name: &str, value: &str| {
+    fn typed_filters(&self) -> String {
+        let typed = |(name, value): (&str, &String)| {
             let quote = if value.is_empty() || value.contains(char::is_whitespace) { "\"" } else { "" };
-            format!("-{name}:{quote}{value}{quote}")
+            format!("{name}:{quote}{value}{quote}")
         };
-        let tags = self.excluded_tags.iter().map(|tag| typed("tag", tag));
-        let creators = self.excluded_creators.iter().map(|part| typed("creator", part));
-        tags.chain(creators).collect::<Vec<_>>().join(" ")
+        let names = [("title", &self.title), ("artist", &self.artist)];
+        let names = names.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let lists = [
+            ("tag", &self.tags),
+            ("-title", &self.excluded_titles),
+            ("-artist", &self.excluded_artists),
+            ("-tag", &self.excluded_tags),
+            ("-creator", &self.excluded_creators),
+        ];
+        let lists =
+            lists.into_iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+        names.chain(lists).map(typed).collect::<Vec<_>>().join(" ")
     }
 }
 
 const CONTRADICTION: &str = "contradicts another filter";
+const EXCLUDED_WORD: &str =
+    "only titles, artists, creators and tags are excluded, as in -title:remix or -tag:anime";
+const UNKNOWN_FILTER: &str = "no filter has this name; there are keys, rating, ln, notes, bpm, length, density, \
+                              title, artist, creator, source, tag and the patterns";
+
+/// Adds one of several values.
+fn add(values: &mut BTreeSet<String>, value: String, purpose: &str) -> Result<(), Reason> {
+    if values.len() >= MAX_VALUES && !values.contains(&value) {
+        return Err(format!("at most {MAX_VALUES} are {purpose}").into());
+    }
+    values.insert(value);
+    Ok(())
+}
 
 /// Restricts a range to another one.
 fn narrow(bounds: &mut Bounds, other: Bounds) -> Result<(), Reason> {

@@ -38,6 +38,7 @@ pub(crate) struct RandomQuery {
     pub(crate) source: Option<SourceKind>,
     pub(crate) creator: Option<String>,
     /// Whole tags, without `"`.
+    pub(crate) tags: Vec<String>,
     pub(crate) excluded_tags: Vec<String>,
     /// Parts of names, without `"`.
     pub(crate) excluded_creators: Vec<String>,
@@ -77,10 +78,10 @@ impl RandomQuery {
         let mut add = |name: &str, value: Option<String>| {
             pairs.extend(value.map(|value| format!("{name}={}", percent_encoded(&value))));
         };
-        let exclusions = self.exclusions();
+        let filters = self.typed_filters();
         match &self.text {
-            Some(text) if !exclusions.is_empty() => add("query", Some(format!("\"{text}\"{exclusions}"))),
-            None if !exclusions.is_empty() => add("query", Some(exclusions)),
+            Some(text) if !filters.is_empty() => add("query", Some(format!("\"{text}\"{filters}"))),
+            None if !filters.is_empty() => add("query", Some(filters)),
             text => add("q", text.clone()),
         }
         let keys: Vec<String> = self.keys.iter().map(|keys| keys.get().to_string()).collect();
@@ -116,8 +117,9 @@ impl RandomQuery {
     }
 
     /// The filters that only a typed query has.
-    fn exclusions(&self) -> String {
-        let tags = self.excluded_tags.iter().map(|tag| format!(" -tag:\"{tag}\""));
+    fn typed_filters(&self) -> String {
+        let required = self.tags.iter().map(|tag| format!(" tag:\"{tag}\""));
+        let tags = required.chain(self.excluded_tags.iter().map(|tag| format!(" -tag:\"{tag}\"")));
         tags.chain(self.excluded_creators.iter().map(|part| format!(" -creator:\"{part}\""))).collect()
     }
 
@@ -148,7 +150,8 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
     let mut text = random.one_in(3).then(|| text(random));
     let (excluded_tags, excluded_creators) =
         if random.one_in(5) { exclusions(entries, random) } else { Default::default() };
-    if !(excluded_tags.is_empty() && excluded_creators.is_empty()) {
+    let tags = if random.one_in(8) { exclusions(entries, random).0 } else { Vec::new() };
+    if !(tags.is_empty() && excluded_tags.is_empty() && excluded_creators.is_empty()) {
         // In a typed query it is quoted.
         text = text.map(|text| text.replace('"', ""));
     }
@@ -174,6 +177,7 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
             .collect(),
         source: random.one_in(4).then(|| *random.pick(&[SourceKind::AlphaSet, SourceKind::BetaPack])),
         creator: random.one_in(5).then(|| creator(random)),
+        tags,
         excluded_tags,
         excluded_creators,
         bpm: range(random, |random| {

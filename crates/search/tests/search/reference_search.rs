@@ -55,6 +55,7 @@ fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {
         && query.source.is_none_or(|kind| set.source.as_ref().is_some_and(|source| source.kind == kind))
         && query.creator.as_ref().is_none_or(|part| creator.contains(&text::fold_case(part)))
         && !query.excluded_creators.iter().any(|part| creator.contains(&text::fold_case(part)))
+        && query.tags.iter().all(|tag| has_tag(indexed, tag))
         && !query.excluded_tags.iter().any(|tag| has_tag(indexed, tag))
         && overlaps(query.bpm, thousandths(set.bpm_min), thousandths(set.bpm_max))
         && overlaps(query.length_ms, set.length_min_ms.into(), set.length_max_ms.into())

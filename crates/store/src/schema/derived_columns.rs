@@ -5,7 +5,7 @@ use chart_index_domain::{Chartset, ChartsetId, Keywords, text};
 use crate::error::corrupt;
 use crate::schema::column_values::{parse_keys, parse_source, source_columns};
 use crate::schema::statement_columns::{Columns, Parameters, array_literal};
-use crate::schema::text_search::{lexemes, tsvector};
+use crate::schema::text_search::{Names, tsvector};
 
 /// The columns that lists show: those of [`listed_columns`].
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
@@ -102,12 +102,18 @@ fn collect<T>(values: impl Iterator<Item = T>) -> Vec<T> {
 impl SearchColumns {
     /// Folds the names and the tags.
     pub(crate) fn new(listed: &ListedColumns, keywords: &KeywordColumns) -> Self {
-        let names = [&listed.title, &listed.artist, &listed.creator];
+        let names = Names {
+            title: &listed.title,
+            artist: &listed.artist,
+            creator: &listed.creator,
+            romanised: &keywords.romanised_names,
+            tags: &keywords.tags,
+        };
         Self {
             title_sort: text::sort_key(&listed.title),
             artist_sort: text::sort_key(&listed.artist),
             creator_search: text::fold_case(&listed.creator),
-            lexemes: lexemes(names.into_iter().chain(&keywords.romanised_names), &keywords.tags),
+            lexemes: names.lexemes(),
         }
     }
 

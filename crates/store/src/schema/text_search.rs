@@ -5,11 +5,12 @@
 //! script: all suffixes of a run are indexed, and the query matches them by prefix. So is a Korean word. Its
 //! suffixes are indexed as keys as well, for a last word of the query that ends in a half-typed syllable.
 //!
-//! A tag as a whole is one more lexeme, `#` and the folded tag, by which chartsets are excluded. No word begins
-//! with `#`, so texts do not match it.
+//! A tag as a whole is one more lexeme, `#` and the folded tag. The words of titles and of artists are lexemes
+//! a second time, after `=` and `@`. No word begins with one of these, so texts do not match them.
 
 use std::collections::BTreeSet;
 
+use chart_index_domain::search::SearchQuery;
 use chart_index_domain::text::{self, WordKind};
 
 use crate::schema::sql_text::replace_nul;
@@ -24,21 +25,66 @@ const MAX_RUN_CHARACTERS: usize = 64;
 /// `MAX_SORT_KEY_BYTES`.
 const MAX_LEXEME_BYTES: usize = 128 * 1024;
 
-/// Returns the lexemes of a chartset with these names and tags, distinct and in the order of their bytes.
-pub(crate) fn lexemes<'a>(names: impl Iterator<Item = &'a String>, tags: &'a [String]) -> Vec<String> {
-    let mut lexemes: BTreeSet<_> =
-        tags.iter().map(|tag| tag_lexeme(&text::sort_key(&replace_nul(tag)))).collect();
-    let mut bytes = 0;
-    for word in names.chain(tags).flat_map(|text| text::words(text)) {
-        for lexeme in lexemes_of(&word) {
-            bytes += lexeme.len();
-            if bytes > MAX_LEXEME_BYTES {
-                return lexemes.into_iter().collect();
-            }
-            lexemes.insert(lexeme);
+/// Where the words of a text are searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// In all names and in tags.
+    Any,
+    /// In the title and in romanised names.
+    Title,
+    /// In the artist and in romanised names.
+    Artist,
+}
+
+impl Field {
+    /// What its lexemes begin with.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Title => "=",
+            Self::Artist => "@",
         }
     }
-    lexemes.into_iter().collect()
+}
+
+/// The names and the tags of a chartset.
+pub(crate) struct Names<'a> {
+    pub(crate) title: &'a String,
+    pub(crate) artist: &'a String,
+    pub(crate) creator: &'a String,
+    pub(crate) romanised: &'a [String],
+    pub(crate) tags: &'a [String],
+}
+
+impl<'a> Names<'a> {
+    /// Returns the lexemes, distinct and in the order of their bytes.
+    pub(crate) fn lexemes(&self) -> Vec<String> {
+        let tags = self.tags.iter().map(|tag| tag_lexeme(&text::sort_key(&replace_nul(tag))));
+        let mut lexemes: BTreeSet<_> = tags.collect();
+        let mut bytes = 0;
+        for field in [Field::Any, Field::Title, Field::Artist] {
+            for word in self.texts_of(field).flat_map(|text| text::words(text)) {
+                for lexeme in lexemes_of(&word) {
+                    bytes += lexeme.len();
+                    if bytes > MAX_LEXEME_BYTES {
+                        return lexemes.into_iter().collect();
+                    }
+                    lexemes.insert(format!("{}{lexeme}", field.prefix()));
+                }
+            }
+        }
+        lexemes.into_iter().collect()
+    }
+
+    fn texts_of(&self, field: Field) -> impl Iterator<Item = &'a String> + use<'a> {
+        let Self { title, artist, creator, romanised, tags } = *self;
+        let (names, tags) = match field {
+            Field::Any => ([Some(title), Some(artist), Some(creator)], tags),
+            Field::Title => ([Some(title), None, None], &[][..]),
+            Field::Artist => ([Some(artist), None, None], &[][..]),
+        };
+        names.into_iter().flatten().chain(romanised).chain(tags)
+    }
 }
 
 fn lexemes_of(word: &str) -> Vec<String> {
@@ -57,22 +103,47 @@ pub(crate) fn tsvector(lexemes: &[String]) -> String {
 
 /// Returns the `tsquery`, as text for a cast, that requires every word of a text. `None` for a text without
 /// words, which matches nothing.
-pub(crate) fn tsquery(text: &str) -> Option<String> {
+pub(crate) fn tsquery(field: Field, text: &str) -> Option<String> {
     let words = text::words(text);
     let last = words.len().checked_sub(1)?;
+    let quoted = |lexeme: String| quoted(&format!("{}{lexeme}", field.prefix()));
     let terms = words.iter().enumerate().map(|(position, word)| match WordKind::of(word) {
-        WordKind::Spaced if position < last => quoted(&word_lexeme(word)),
-        WordKind::Spaced => quoted(&word_lexeme(word)) + ":*",
-        WordKind::Korean if position == last => quoted(&keys_lexeme(word)) + ":*",
-        WordKind::Korean | WordKind::Unspaced => quoted(&run_lexeme(word)) + ":*",
+        WordKind::Spaced if position < last => quoted(word_lexeme(word)),
+        WordKind::Spaced => quoted(word_lexeme(word)) + ":*",
+        WordKind::Korean if position == last => quoted(keys_lexeme(word)) + ":*",
+        WordKind::Korean | WordKind::Unspaced => quoted(run_lexeme(word)) + ":*",
     });
     Some(terms.collect::<Vec<_>>().join(" & "))
 }
 
-/// Returns the `tsquery`, as text for a cast, that any of these folded tags matches. `None` without tags.
-pub(crate) fn any_tag_tsquery(tags: &[String]) -> Option<String> {
-    let terms: Vec<_> = tags.iter().map(|tag| quoted(&tag_lexeme(&replace_nul(tag)))).collect();
+/// Returns the `tsquery`, as text for a cast, of everything that chartsets have to match. `None` if that is
+/// nothing, or if the text of the query has no words.
+pub(crate) fn required_tsquery(query: &SearchQuery) -> Option<String> {
+    let text = match &query.text {
+        Some(text) => Some(tsquery(Field::Any, text)?),
+        None => None,
+    };
+    let title = query.title.as_deref().and_then(|title| tsquery(Field::Title, title));
+    let artist = query.artist.as_deref().and_then(|artist| tsquery(Field::Artist, artist));
+    let terms: Vec<_> = [text, title, artist].into_iter().flatten().chain(tag_terms(&query.tags)).collect();
+    (!terms.is_empty()).then(|| terms.join(" & "))
+}
+
+/// Returns the `tsquery`, as text for a cast, of what excluded titles, artists and tags match. `None` without
+/// any.
+pub(crate) fn excluded_tsquery(query: &SearchQuery) -> Option<String> {
+    let of = |field, texts: &[String]| {
+        let terms = texts.iter().filter_map(|text| tsquery(field, text)).map(|all| format!("({all})"));
+        terms.collect::<Vec<_>>()
+    };
+    let mut terms = of(Field::Title, &query.excluded_titles);
+    terms.extend(of(Field::Artist, &query.excluded_artists));
+    terms.extend(tag_terms(&query.excluded_tags));
     (!terms.is_empty()).then(|| terms.join(" | "))
+}
+
+fn tag_terms(tags: &[String]) -> impl Iterator<Item = String> {
+    tags.iter().map(|tag| quoted(&tag_lexeme(&replace_nul(tag))))
 }
 
 /// The lexeme of a whole tag, which is folded as [`text::sort_key`].
@@ -115,8 +186,9 @@ mod tests {
             ("' | ! & ( :* \\", None),
             ("😀", None),
         ] {
-            assert_eq!(tsquery(text).as_deref(), expected, "{text:?}");
+            assert_eq!(tsquery(Field::Any, text).as_deref(), expected, "{text:?}");
         }
+        assert_eq!(tsquery(Field::Title, "Goin' 旋律").as_deref(), Some("'=goin' & '=旋律':*"));
     }
 
     #[test]
@@ -137,10 +209,31 @@ mod tests {
     #[test]
     fn tags_are_lexemes_as_a_whole() {
         let tags = ["Two Wörds'".to_owned(), "a".into(), "A".into()];
-        assert_eq!(lexemes(["a".to_owned()].iter(), &tags), ["#a", "#two words'", "a", "two", "words"]);
-        let excluded = ["a".to_owned(), "it's | b".into(), "\0".into()];
-        assert_eq!(any_tag_tsquery(&excluded).as_deref(), Some("'#a' | '#it''s | b' | '#\u{fffd}'"));
-        assert_eq!(any_tag_tsquery(&[]), None);
+        let (title, artist) = ("a".to_owned(), "x".to_owned());
+        let names = Names { title: &title, artist: &artist, creator: &artist, romanised: &[], tags: &tags };
+        assert_eq!(names.lexemes(), ["#a", "#two words'", "=a", "@x", "a", "two", "words", "x"]);
+    }
+
+    #[test]
+    fn everything_is_required_and_any_is_excluded() {
+        let tags = || vec!["a".to_owned(), "it's | b".into(), "\0".into()];
+        let query = SearchQuery {
+            text: Some("x".into()),
+            title: Some("y z".into()),
+            artist: Some("旋".into()),
+            tags: tags(),
+            excluded_titles: vec!["v w".into()],
+            excluded_artists: vec!["u".into()],
+            excluded_tags: tags(),
+            ..SearchQuery::default()
+        };
+        let required = "'x':* & '=y' & '=z':* & '@旋':* & '#a' & '#it''s | b' & '#\u{fffd}'";
+        assert_eq!(required_tsquery(&query).as_deref(), Some(required));
+        let excluded = "('=v' & '=w':*) | ('@u':*) | '#a' | '#it''s | b' | '#\u{fffd}'";
+        assert_eq!(excluded_tsquery(&query).as_deref(), Some(excluded));
+        let wordless =
+            SearchQuery { text: Some("!".into()), title: Some("a".into()), ..SearchQuery::default() };
+        assert_eq!((required_tsquery(&wordless), excluded_tsquery(&wordless)), (None, None));
     }
 
     #[test]

@@ -109,8 +109,8 @@ impl PostgresSearch {
     async fn page_and_total(&self, query: &SearchQuery) -> Result<(ChartsetPage, Total), ReadError> {
         // The total determines from which end of the list the page is read, and how to find the matches of a
         // text or of part of a name.
-        let has_text = query.text.is_some() || query.creator.is_some();
-        if !has_text && query.offset() <= MAX_OFFSET_FROM_START {
+        let has_words = query.has_words() || query.creator.is_some();
+        if !has_words && query.offset() <= MAX_OFFSET_FROM_START {
             let rows = self.read_page(query, None).await?;
             let total = rows.total;
             return Ok((rows.into_page(query), total));

@@ -6,7 +6,7 @@ use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::schema::derived_columns::listed_columns;
 use crate::schema::sql_text::{contains_pattern, replace_nul};
-use crate::schema::text_search::{any_tag_tsquery, tsquery};
+use crate::schema::text_search::{excluded_tsquery, required_tsquery};
 use crate::search::search_order::{Order, Range, Rank, Slice, bigint, position};
 
 /// Number of matches from which a text is common: chartsets are tested one by one in the order of the list,
@@ -109,7 +109,7 @@ impl Part {
         slice: &Slice,
     ) -> Option<Vec<Self>> {
         let position = position(query);
-        let has_few = (query.text.is_some() || query.published_in.is_some()) && lookup == Lookup::Index
+        let has_few = (query.has_words() || query.published_in.is_some()) && lookup == Lookup::Index
             || filters_before_sorting(query, total, slice);
         if has_few || position.is_none() && order.relevance_to.is_none() {
             return None;
@@ -202,18 +202,17 @@ impl Lookup {
 
 /// Whether the matches are found in `chartsets`.
 fn is_wide(query: &SearchQuery, lookup: Lookup) -> bool {
-    let has_words = query.text.as_deref().and_then(tsquery).is_some();
-    (has_words || query.published_in.is_some()) && lookup == Lookup::Index
+    (required_tsquery(query).is_some() || query.published_in.is_some()) && lookup == Lookup::Index
 }
 
 /// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or
 /// `chartsets`, which also contains the lexemes.
 fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lookup) {
-    let tsquery = query.text.as_deref().and_then(tsquery);
+    let tsquery = required_tsquery(query);
     let is_wide = is_wide(query, lookup);
     match tsquery {
         // A text without words matches nothing (docs/api.md, "Chartset list").
-        None if query.text.is_some() => _ = sql.push("shown_chartsets AS listed WHERE false"),
+        None if query.has_words() => _ = sql.push("shown_chartsets AS listed WHERE false"),
         None if is_wide => _ = sql.push("chartsets AS listed WHERE shown"),
         None => _ = sql.push("shown_chartsets AS listed WHERE true"),
         Some(tsquery) => push_text_filter(sql, tsquery, is_wide),
@@ -267,13 +266,13 @@ fn push_least_sort_key(sql: &mut QueryBuilder<Postgres>, sort: Sort, conditions:
     }
 }
 
-/// Appends the conditions that no tag and no creator is excluded. The chartsets with an excluded tag are found
-/// in the index of the lexemes, or tested one by one, as the planner chooses.
+/// Appends the conditions that nothing is excluded. The chartsets with an excluded title, artist or tag are
+/// found in the index of the lexemes, or tested one by one, as the planner chooses.
 fn push_exclusions(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, is_wide: bool) {
     for part in &query.excluded_creators {
         sql.push(" AND creator_search NOT LIKE ").push_bind(contains_pattern(&replace_nul(part)));
     }
-    let Some(tsquery) = any_tag_tsquery(&query.excluded_tags) else { return };
+    let Some(tsquery) = excluded_tsquery(query) else { return };
     if is_wide {
         sql.push(" AND NOT search_words @@ ").push_bind(tsquery).push("::tsquery");
     } else {

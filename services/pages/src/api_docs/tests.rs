@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_bulk::{BulkOptions, ExportsSettings, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
+use chart_index_domain::search::TypedQuery;
 use chart_index_http::{ResponseCache, SourcePages};
 use chart_index_lookup::LookupState;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
@@ -56,6 +57,20 @@ async fn document_has_every_route_and_no_other() {
     let document = openapi::document(None);
     let documented: BTreeSet<&str> = document.paths.paths.keys().map(String::as_str).collect();
     assert_eq!(documented, templates());
+}
+
+/// The table of typed filters has the names and the aliases that the parser knows.
+#[test]
+fn typed_filters_have_their_documented_names() {
+    let section = reference::section("Chartset list");
+    let rows = reference::rows(section, "Filter");
+    let names_of = |text: &'static str| text.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+    for (name, aliases) in TypedQuery::filter_names() {
+        let row = rows.iter().find(|row| row.names.first() == Some(&name)).expect(name);
+        // A row without aliases has an empty cell.
+        let documented = names_of(row.cells[0].split('|').next().unwrap());
+        assert_eq!(documented, aliases, "{name}");
+    }
 }
 
 #[test]

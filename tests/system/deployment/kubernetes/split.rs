@@ -54,6 +54,7 @@ async fn split_routes_requests_to_replicas_that_serve_them() {
         "/api/exports/latest",
         "/api/chartsets?perPage=1",
         "/go/chartset/0000000000000000",
+        "/api/random?q=!",
         "/",
         "/about",
     ] {

@@ -63,6 +63,36 @@ fn filters_are_parsed() {
             "stream>50 jack>=1% stream>=20",
             TypedQuery { patterns: [(Pattern::Jack, 1), (Pattern::Stream, 51)].into(), ..none() },
         ),
+        ("4K", TypedQuery { keys: keys(&[4]), ..none() }),
+        (
+            "stars>5 mapper:Ann lns<20 nps>8 key=7",
+            TypedQuery {
+                rating: min(501.0),
+                creator: Some("Ann".into()),
+                ln_share: max(19.0),
+                density: min(8.001),
+                keys: keys(&[7]),
+                ..none()
+            },
+        ),
+    ] {
+        assert_eq!(TypedQuery::parse(query), expected, "{query}");
+    }
+}
+
+#[test]
+fn names_and_tags_are_parsed() {
+    let none = TypedQuery::default;
+    for (query, expected) in [
+        ("title=Harbour", TypedQuery { title: Some("Harbour".into()), ..none() }),
+        ("song:\" Two words \"", TypedQuery { title: Some("Two words".into()), ..none() }),
+        ("artist:かめりあ", TypedQuery { artist: Some("かめりあ".into()), ..none() }),
+        ("tag:Pokémon tags=b tag:pokemon", TypedQuery { tags: set(&["b", "pokemon"]), ..none() }),
+        (
+            "-title:\"The  Remix\" -song=b!",
+            TypedQuery { excluded_titles: set(&["b", "the remix"]), ..none() },
+        ),
+        ("-artist:É", TypedQuery { excluded_artists: set(&["e"]), ..none() }),
         ("-tag:Pokémon -tag=pokemon", TypedQuery { excluded_tags: set(&["pokemon"]), ..none() }),
         ("-tag:\"two  words\"", TypedQuery { excluded_tags: set(&["two words"]), ..none() }),
         ("-creator:É -creator:b", TypedQuery { excluded_creators: set(&["b", "é"]), ..none() }),
@@ -76,10 +106,10 @@ fn words_that_are_no_filters_stay_text() {
     for (query, text) in [
         ("camellia  keys=4 rating>5\u{3000}ghost", Some("camellia ghost")),
         ("keys=4", None),
-        ("re:zero -the melody-", Some("re:zero -the melody-")),
+        ("melody- - :3 12:30", Some("melody- - :3 12:30")),
+        ("\"4k\" \"-the\" \"re:zero\"", Some("4k -the re:zero")),
         ("\"keys=4\" \"two  words\"", Some("keys=4 two  words")),
         ("a \" b", Some("a \" b")),
-        ("title:x", Some("title:x")),
     ] {
         let parsed = TypedQuery::parse(query);
         assert_eq!((parsed.text.as_deref(), &parsed.hints[..]), (text, &[][..]), "{query}");
@@ -110,11 +140,23 @@ fn malformed_filters_are_text_with_a_hint() {
         ("creator:a creator:b", "creator:b", "occurs more than once"),
         ("source:gamma", "source:gamma", "accepts alphaSet or betaPack"),
         ("source:alphaSet source:alphaSet", "source:alphaSet", "occurs more than once"),
-        ("tag:anime", "tag:anime", "an exclusion only"),
+        ("8k", "8k", "accepts key counts"),
+        ("4k 7k", "7k", "contradicts another filter"),
+        ("re:zero", "re:zero", "no filter has this name"),
+        ("-genre:a", "-genre:a", "no filter has this name"),
+        ("-paraclete", "-paraclete", "only titles, artists, creators and tags are excluded"),
+        ("title:", "title:", "accepts words"),
+        ("title:!!!", "title:!!!", "accepts words"),
+        ("title>a", "title>a", "accepts words"),
+        ("title:a title:b", "title:b", "occurs more than once"),
+        ("artist:a\"b", "artist:a\"b", "accepts words"),
+        ("-artist:!", "-artist:!", "accepts a name"),
+        ("tag>a", "tag>a", "accepts a whole tag"),
+        ("tag:a\"b", "tag:a\"b", "accepts a whole tag"),
         ("-tag:", "-tag:", "accepts a name"),
         ("-tag>a", "-tag>a", "accepts a name"),
         ("-tag:a\"b", "-tag:a\"b", "accepts a name"),
-        ("-keys=4", "-keys=4", "only tags and creators are excluded"),
+        ("-keys=4", "-keys=4", "only titles, artists, creators and tags are excluded"),
         ("stream=50", "stream=50", "percentages from 1 to 100"),
         ("stream<50", "stream<50", "percentages from 1 to 100"),
         ("stream>=0", "stream>=0", "percentages from 1 to 100"),
@@ -130,6 +172,13 @@ fn malformed_filters_are_text_with_a_hint() {
         assert_eq!(parsed.hints.len(), 1, "{query}");
         assert_eq!(parsed.hints[0].token, token, "{query}");
         assert!(parsed.hints[0].reason.contains(reason), "{query}: {}", parsed.hints[0].reason);
+    }
+}
+
+#[test]
+fn hint_names_every_filter() {
+    for (name, _) in TypedQuery::filter_names() {
+        assert!(UNKNOWN_FILTER.contains(&format!(" {name}")), "{name}");
     }
 }
 
@@ -192,6 +241,9 @@ fn text_and_exclusions_are_typed_again() {
         ("\"keys=4\" -tag:a", Some("\"keys=4\" -tag:a")),
         ("keys=9 a", Some("keys=9 a")),
         ("-tag:\"a b\" \"c", Some("-tag:\"a b\" \"c")),
+        ("title:\"A  b\" x -song:É tag:T artist:c", Some("x title:\"A  b\" artist:c tag:t -title:e")),
+        ("re:zero -title:a", Some("re:zero -title:a")),
+        ("\"re:zero\" -title:a", Some("\"re:zero\" -title:a")),
     ] {
         let mut search = SearchQuery::default();
         let mut parsed = TypedQuery::parse(query);
@@ -201,6 +253,10 @@ fn text_and_exclusions_are_typed_again() {
         if let Some(typed) = typed {
             let again = TypedQuery::parse(typed);
             assert_eq!((again.text, again.hints), (search.text, search.hints), "{query}");
+            assert_eq!((again.title, again.artist), (search.title, search.artist), "{query}");
+            assert!(again.tags.into_iter().eq(search.tags), "{query}");
+            assert!(again.excluded_titles.into_iter().eq(search.excluded_titles), "{query}");
+            assert!(again.excluded_artists.into_iter().eq(search.excluded_artists), "{query}");
             assert!(again.excluded_tags.into_iter().eq(search.excluded_tags), "{query}");
             assert!(again.excluded_creators.into_iter().eq(search.excluded_creators), "{query}");
         }
@@ -210,7 +266,7 @@ fn text_and_exclusions_are_typed_again() {
 proptest! {
     #[test]
     fn any_text_is_parsed(
-        query in "((-?(keys|rating|ln|bpm|length|tag|creator|jack)([=:<>]=?)[0-9a-z.,:\"-]{0,6}|\\PC{0,4}) ){0,8}",
+        query in "((-?(keys|rating|ln|bpm|length|title|artist|tag|creator|jack|x)([=:<>]=?)[0-9a-z.,:\"-]{0,6}|\\PC{0,4}) ){0,8}",
     ) {
         let parsed = TypedQuery::parse(&query);
         for bounds in [parsed.bpm, parsed.length_ms, parsed.density, parsed.rating, parsed.ln_share] {
@@ -222,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn text_without_filters_is_its_words(query in "[^\"=:<>]{0,60}") {
+    fn text_without_filters_is_its_words(query in "[^\"=:<>kK-]{0,60}") {
         let words = query.split_whitespace().collect::<Vec<_>>().join(" ");
         let parsed = TypedQuery::parse(&query);
         prop_assert_eq!(parsed, TypedQuery { text: Some(words).filter(|text| !text.is_empty()), ..TypedQuery::default() });

@@ -16,6 +16,10 @@ pub(super) enum Content<'a> {
     Text(&'a str),
     /// A known name, an operator and any value.
     Filter(Filter<'a>),
+    /// A word that looks like a filter: an unknown name, an operator and a value.
+    UnknownFilter,
+    /// A word that looks like an exclusion: `-` before it, and no name.
+    ExcludedWord,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -37,11 +41,29 @@ pub(super) enum Name {
     Bpm,
     Length,
     Density,
+    Title,
+    Artist,
     Creator,
     Source,
     Tag,
     Pattern(Pattern),
 }
+
+/// The names of filters other than patterns, each with its aliases: what players of the games call it.
+pub(super) const NAMES: [(Name, &str, &[&str]); 12] = [
+    (Name::Keys, "keys", &["key", "k"]),
+    (Name::Rating, "rating", &["stars", "star", "sr", "difficulty", "diff"]),
+    (Name::LongNotes, "ln", &["lns", "ln%"]),
+    (Name::Notes, "notes", &["note", "objects"]),
+    (Name::Bpm, "bpm", &["tempo"]),
+    (Name::Length, "length", &["duration", "time"]),
+    (Name::Density, "density", &["nps"]),
+    (Name::Title, "title", &["song"]),
+    (Name::Artist, "artist", &[]),
+    (Name::Creator, "creator", &["mapper", "charter", "author"]),
+    (Name::Source, "source", &[]),
+    (Name::Tag, "tag", &["tags"]),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
@@ -55,20 +77,11 @@ pub(super) enum Operator {
 
 impl Name {
     fn parse(name: &str) -> Option<Self> {
-        let named = [
-            ("keys", Self::Keys),
-            ("rating", Self::Rating),
-            ("ln", Self::LongNotes),
-            ("notes", Self::Notes),
-            ("bpm", Self::Bpm),
-            ("length", Self::Length),
-            ("density", Self::Density),
-            ("creator", Self::Creator),
-            ("source", Self::Source),
-            ("tag", Self::Tag),
-        ];
+        let named = NAMES.into_iter().flat_map(|(value, known, aliases)| {
+            [known].into_iter().chain(aliases.iter().copied()).map(move |known| (known, value))
+        });
         let patterns = Pattern::ALL.iter().map(|pattern| (pattern.as_str(), Self::Pattern(*pattern)));
-        let mut all = named.into_iter().chain(patterns);
+        let mut all = named.chain(patterns);
         all.find_map(|(known, value)| known.eq_ignore_ascii_case(name).then_some(value))
     }
 
@@ -82,9 +95,11 @@ impl Name {
             Self::Bpm => "numbers, as in bpm>=170 or bpm=170-180",
             Self::Length => "seconds or minutes, as in length<100 or length=1:40-2:00",
             Self::Density => "numbers, as in density<12 or density=8-10.5",
+            Self::Title => "words, as in title:harbour or title:\"two words\"",
+            Self::Artist => "words, as in artist:camellia or artist:\"two words\"",
             Self::Creator => "part of a name, as in creator:ann or creator:\"two words\"",
             Self::Source => "alphaSet or betaPack, as in source:betaPack",
-            Self::Tag => "an exclusion only, as in -tag:anime",
+            Self::Tag => "a whole tag, as in tag:anime or tag:\"two words\"",
             Self::Pattern(_) => "percentages from 1 to 100 with > or >=, as in stream>=50",
         }
     }
@@ -115,8 +130,34 @@ fn next(text: &str) -> Token<'_> {
         return Token { raw: &text[..quoted.len() + 2], content: Content::Text(quoted.trim()) };
     }
     let word = &text[..text.find(char::is_whitespace).unwrap_or(text.len())];
-    filter(text, word).unwrap_or(Token { raw: word, content: Content::Text(word) })
+    filter(text, word).unwrap_or_else(|| Token { raw: word, content: word_content(word) })
 }
+
+/// A word that is no filter by its name.
+fn word_content(word: &str) -> Content<'_> {
+    if let Some(value) = key_count(word) {
+        let (name, operator) = (Name::Keys, Operator::Equal);
+        return Content::Filter(Filter { is_excluded: false, name, operator, value });
+    }
+    let (is_excluded, rest) = word.strip_prefix('-').map_or((false, word), |rest| (true, rest));
+    let (name, value) = rest.find(OPERATORS).map_or((rest, ""), |at| rest.split_at(at));
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_name && !value.trim_start_matches(OPERATORS).is_empty() && !value.starts_with("://") {
+        Content::UnknownFilter
+    } else if is_excluded && rest.starts_with(char::is_alphanumeric) {
+        Content::ExcludedWord
+    } else {
+        Content::Text(word)
+    }
+}
+
+/// The number in a word such as `7k`.
+fn key_count(word: &str) -> Option<&str> {
+    let number = word.strip_suffix(['k', 'K'])?;
+    (matches!(number.len(), 1 | 2) && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
+}
+
+const OPERATORS: [char; 4] = ['=', ':', '<', '>'];
 
 /// What is between a quote at the beginning of the text and the next one, which ends a token.
 fn quoted(text: &str) -> Option<&str> {
@@ -126,7 +167,7 @@ fn quoted(text: &str) -> Option<&str> {
 
 /// The filter that is the first word of the text. In quotes, its value may have white space.
 fn filter<'a>(text: &'a str, word: &'a str) -> Option<Token<'a>> {
-    let operator_at = word.find(['=', ':', '<', '>'])?;
+    let operator_at = word.find(OPERATORS)?;
     let (name, from_operator) = word.split_at(operator_at);
     let (is_excluded, name) = name.strip_prefix('-').map_or((false, name), |name| (true, name));
     let name = Name::parse(name)?;
@@ -185,11 +226,24 @@ mod tests {
             ("-tag:a", expected(true, Name::Tag, Operator::Equal, "a")),
             ("stream>50", expected(false, Name::Pattern(Pattern::Stream), Operator::Above, "50")),
             ("creator=\"é x\"", expected(false, Name::Creator, Operator::Equal, "é x")),
+            ("SR>=5", expected(false, Name::Rating, Operator::AtLeast, "5")),
+            ("ln%<20", expected(false, Name::LongNotes, Operator::Below, "20")),
+            ("-mapper:a", expected(true, Name::Creator, Operator::Equal, "a")),
+            ("7K", expected(false, Name::Keys, Operator::Equal, "7")),
+            ("10k", expected(false, Name::Keys, Operator::Equal, "10")),
         ] {
             assert_eq!(all(query), filter, "{query}");
         }
-        for text in ["re:zero", "keys", ":4", "=", "-", "--tag:a", "bpms>1", "旋:律"] {
+        for text in
+            ["keys", ":4", "=", "-", "--tag:a", "旋:律", "a1:b", "D:", "x==", "<3", "k", "100k", "http://a"]
+        {
             assert_eq!(all(text), [Content::Text(text)]);
+        }
+        for text in ["re:zero", "bpms>1", "-genre:a"] {
+            assert_eq!(all(text), [Content::UnknownFilter]);
+        }
+        for text in ["-remix", "-旋律", "-7k", "-a1:b"] {
+            assert_eq!(all(text), [Content::ExcludedWord]);
         }
         assert_eq!(all("\"keys=4 \""), [Content::Text("keys=4")]);
     }

@@ -4,6 +4,7 @@ use super::tokens::Operator;
 use crate::KeyCount;
 use crate::search::query_string::{MAX_NUMBER, decimal};
 use crate::search::{Bounds, KeySet};
+use crate::text::words as words_of;
 
 /// The range of a filter for a number, whose values are whole in this part of its unit (`1_000.0` for
 /// thousandths). `None` if it is malformed, or matches no number that is not negative.
@@ -44,6 +45,16 @@ pub(super) fn keys(operator: Operator, value: &str) -> Option<KeySet> {
 pub(super) fn text(operator: Operator, value: &str) -> Option<&str> {
     let value = value.trim();
     (operator == Operator::Equal && !value.is_empty()).then_some(value)
+}
+
+/// Text without quotes, so that the filter can be typed again.
+pub(super) fn unquoted(operator: Operator, value: &str) -> Option<&str> {
+    text(operator, value).filter(|value| !value.contains('"'))
+}
+
+/// Text with a word at least.
+pub(super) fn words(operator: Operator, value: &str) -> Option<String> {
+    unquoted(operator, value).filter(|value| !words_of(value).is_empty()).map(str::to_owned)
 }
 
 /// The least percentage of a pattern, from 1 to 100.

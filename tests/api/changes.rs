@@ -189,14 +189,20 @@ async fn lost_changes_are_410() {
 }
 
 #[tokio::test]
-async fn the_feed_counts_in_the_group_bulk() {
+async fn the_feed_counts_in_a_group_of_its_own() {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();
-    let options = ServiceOptions { arguments: &["--rate-limit-bulk", "1"], ..ServiceOptions::default() };
+    let options = ServiceOptions { arguments: &["--rate-limit-feed", "2"], ..ServiceOptions::default() };
     let client = Service::start_with(database.url(), &options);
-    assert_eq!(client.client().get("/api/changes").await.status, 200);
+    let cached = client.client().get("/api/changes").await;
+    assert_eq!((cached.status.as_u16(), cached.header("ratelimit")), (200, ""));
+    let failed = client.client().get("/api/changes?after=x").await;
+    assert_eq!((failed.status.as_u16(), failed.header("ratelimit-policy")), (400, "\"feed\";q=2;w=60"));
+    assert!(failed.header("ratelimit").starts_with("\"feed\";r=0;t="), "{}", failed.header("ratelimit"));
     let refused = client.client().get("/api/changes").await;
     assert_eq!(refused.status, 429);
-    assert!(refused.header("ratelimit-policy").starts_with("\"bulk\";q=1"));
-    assert_eq!(client.client().get("/api/chartsets").await.status, 200);
+    assert!(refused.header("ratelimit-policy").starts_with("\"feed\";q=2"));
+    for path in ["/api/chartsets", "/api/charts/filter", "/api/exports/latest"] {
+        assert_ne!(client.client().get(path).await.status, 429, "{path}");
+    }
 }

@@ -17,6 +17,7 @@ async fn start_replicas(replicas: usize) -> (TestDatabase, Vec<Service>) {
         ("RATE_LIMIT_LIST", "3"),
         ("RATE_LIMIT_DETAIL", "2"),
         ("RATE_LIMIT_BULK", "2"),
+        ("RATE_LIMIT_FEED", "2"),
         ("RATE_LIMIT_PAGE", "2"),
         ("RATE_LIMIT_OTHER", "4"),
     ];
@@ -73,6 +74,36 @@ async fn each_group_has_one_limit_across_all_replicas() {
     let redirect = format!("/go/chartset/{}", "0".repeat(16));
     let response = services[0].client().get_with(&redirect, &[("x-forwarded-for", &address)]).await;
     assert_eq!(response.status, 429, "the redirect counts as a detail");
+}
+
+/// What no shared cache may keep says what is left, errors included, on every replica.
+#[tokio::test]
+async fn uncached_responses_of_extensions_have_the_budget() {
+    let (_database, services) = start_replicas(2).await;
+    let address = client_address(200);
+    let headers = [("x-forwarded-for", address.as_str()), ("content-type", "application/json")];
+    let send = async |replica: usize, body: &str| {
+        let client = services[replica].client();
+        client.send(Method::POST, "/api/charts/lookup", &headers, body.to_owned()).await
+    };
+    let known = format!(r#"{{"hashes":["{}"]}}"#, "0".repeat(64));
+    for (replica, body, status, remaining) in [(0, known.as_str(), 200, 1), (1, "{", 400, 0)] {
+        let response = send(replica, body).await;
+        assert_eq!(response.status, status);
+        assert_eq!(response.header("ratelimit-policy"), "\"bulk\";q=2;w=60");
+        let state = response.header("ratelimit").strip_prefix(&format!("\"bulk\";r={remaining};t="));
+        let seconds: u64 = state.unwrap_or_else(|| panic!("{response:?}")).parse().unwrap();
+        assert!((1..=60).contains(&seconds), "{seconds}");
+    }
+    assert!(send(0, &known).await.header("ratelimit").starts_with("\"bulk\";r=0;t="));
+    // Without an export this is an error, and so uncached.
+    let other = client_address(201);
+    let latest = services[0].client().get_with("/api/exports/latest", &[("x-forwarded-for", &other)]).await;
+    assert_eq!((latest.status.as_u16(), latest.header("ratelimit-policy")), (404, "\"bulk\";q=2;w=60"));
+    for group in ["lookup", "rox", "list", "detail"] {
+        let response = services[0].client().get_with(&path_of(group), &[("x-forwarded-for", &other)]).await;
+        assert_eq!(response.header("ratelimit"), "", "{group}");
+    }
 }
 
 /// Requests without an endpoint count against the group `other`.

@@ -88,7 +88,7 @@ async fn wait_ends_with_an_empty_page() {
 /// One request of the group may be in flight, and one may wait.
 #[tokio::test]
 async fn waiting_requests_are_limited_and_not_in_flight() {
-    let limits = [("MAX_LONG_POLLS", "1"), ("MAX_REQUESTS_IN_FLIGHT", "1"), ("RATE_LIMIT_BULK", "4")];
+    let limits = [("MAX_LONG_POLLS", "1"), ("MAX_REQUESTS_IN_FLIGHT", "1"), ("RATE_LIMIT_FEED", "4")];
     let (_database, service, end) = index(&limits).await;
     let waiting = tokio::spawn(wait_after(&service, end));
     wait_until_waiting(&service, 1).await;

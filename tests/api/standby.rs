@@ -47,6 +47,7 @@ impl Site {
         let variables = [
             ("DATABASE_READ_URL", read_url),
             ("RATE_LIMIT_BULK", "1000000"),
+            ("RATE_LIMIT_FEED", "1000000"),
             ("RATE_LIMIT_LOOKUP", "1000000"),
         ];
         let options =

@@ -51,8 +51,8 @@ impl Origin {
 
     pub(crate) fn serve_at(&self, addresses: ReplicaAddresses) -> Service {
         let exports = self.exports.path().to_str().unwrap();
-        let limits = [("RATE_LIMIT_BULK", "1000000"), ("RATE_LIMIT_ROX", "1000000")];
-        let variables = [limits[0], limits[1], ("EXPORTS_DIR", exports)];
+        let limits = ["RATE_LIMIT_BULK", "RATE_LIMIT_FEED", "RATE_LIMIT_ROX"].map(|name| (name, "1000000"));
+        let variables = [limits[0], limits[1], limits[2], ("EXPORTS_DIR", exports)];
         let options =
             ServiceOptions { variables: &variables, addresses: Some(addresses), ..Default::default() };
         Service::start_with(self.database.0.url(), &options)
@@ -60,7 +60,7 @@ impl Origin {
 }
 
 fn serve(database: &Database) -> Service {
-    let options = ServiceOptions { variables: &[("RATE_LIMIT_BULK", "1000000")], ..Default::default() };
+    let options = ServiceOptions { variables: &[("RATE_LIMIT_FEED", "1000000")], ..Default::default() };
     Service::start_with(database.0.url(), &options)
 }
 

@@ -402,7 +402,7 @@ async fn mirror_moves_to_another_mirror_of_the_same_index() {
     origin.database.run(&["remove", "chartset", &origin.database.chartsets()["alpha/2 two"]]);
     first.follow(&upstream);
     let options = chart_index_tests::ServiceOptions {
-        variables: &[("RATE_LIMIT_BULK", "1000000")],
+        variables: &[("RATE_LIMIT_FEED", "1000000")],
         ..Default::default()
     };
     let other = Service::start_with(first.database.0.url(), &options);

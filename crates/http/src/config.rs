@@ -36,14 +36,15 @@ impl RequestLimitConfig {
     /// a quarter to them.
     #[must_use]
     pub fn max_in_flight_of(&self, group: Group) -> usize {
-        let sixteenths = match group {
-            Group::Lookup => 12,
-            Group::List => 4,
-            Group::Page => 3,
-            Group::Rox => 2,
-            Group::Detail | Group::Bulk | Group::Other => 1,
+        let parts = match group {
+            Group::Lookup => 24,
+            Group::List => 8,
+            Group::Page => 6,
+            Group::Rox => 4,
+            Group::Detail | Group::Bulk => 2,
+            Group::Feed | Group::Other => 1,
         };
-        (self.max_in_flight() * sixteenths / 16).max(1)
+        (self.max_in_flight() * parts / 32).max(1)
     }
 }
 

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{
     ACCEPT, ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{MalformedNoteHash, ReadError};
@@ -18,6 +18,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error_type::{ErrorType, problem_type_schema};
+use crate::group_budget::rate_limit_headers;
 use crate::text_body::TYPICAL_HEADERS;
 use crate::{CachePolicy, html_headers};
 
@@ -389,9 +390,9 @@ impl ApiError {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         if let Self::RateLimited(group, refusal) = &self {
-            for (name, value) in rate_limit_headers(*group, refusal) {
-                response.headers_mut().insert(name, value);
-            }
+            let Refusal { scope, limit, .. } = *refusal;
+            let state = (0, refusal.retry_after_seconds());
+            response.headers_mut().extend(rate_limit_headers(*group, scope, limit, state));
         }
         if let Self::MethodNotAllowed(allowed) = &self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed.as_str()));
@@ -410,22 +411,6 @@ impl ApiError {
         response.extensions_mut().insert(Arc::new(self));
         response
     }
-}
-
-/// The `RateLimit-Policy` and `RateLimit` headers of a 429 (draft-ietf-httpapi-ratelimit-headers): a quota of
-/// `q` requests in `w` seconds, `r` remaining, the next one in `t` seconds.
-fn rate_limit_headers(group: Group, refusal: &Refusal) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    let suffix = match refusal.scope {
-        Scope::Address => "",
-        Scope::Network => "-network",
-    };
-    let name = format!("\"{}{suffix}\"", group.as_str());
-    let policy = format!("{name};q={};w=60", refusal.limit);
-    let state = format!("{name};r=0;t={}", refusal.retry_after_seconds());
-    let headers = [("ratelimit-policy", policy), ("ratelimit", state)];
-    headers.into_iter().filter_map(|(name, value)| {
-        Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
-    })
 }
 
 /// What the exceeded limit applies to.

@@ -26,6 +26,7 @@ mod entity_tag;
 mod error;
 mod error_page;
 mod error_type;
+mod group_budget;
 mod host_header;
 mod html_headers;
 mod include;

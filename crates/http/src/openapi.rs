@@ -108,6 +108,19 @@ pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {
     tagged(response(description, policy).content("application/json", content), policy, true)
 }
 
+/// Adds the headers with what is left of the rate limit to the responses that no shared cache may keep.
+pub fn add_budget(responses: &mut Responses) {
+    for response in responses.values_mut() {
+        let RefOr::T(response) = response else { continue };
+        let cache_control = response.headers.get("Cache-Control").map(serde_json::to_string);
+        if cache_control.is_some_and(|json| json.is_ok_and(|json| json.contains("no-store"))) {
+            for (name, header) in rate_limit_headers() {
+                response.headers.entry(name.to_owned()).or_insert_with(|| header.into());
+            }
+        }
+    }
+}
+
 /// Collects responses by their status.
 pub fn by_status(responses: impl IntoIterator<Item = (StatusCode, ResponseBuilder)>) -> Responses {
     responses.into_iter().map(|(status, response)| (status.as_str().to_owned(), response.into())).collect()
@@ -162,10 +175,12 @@ fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build();
     let response = response(&titles.join("; "), policy).content(PROBLEM, content);
     match types[0] {
-        ErrorType::RateLimited => response
-            .header("Retry-After", seconds())
-            .header("RateLimit-Policy", rate_limit("The limit: `q` requests in `w` seconds"))
-            .header("RateLimit", rate_limit("Its state: `r` requests left, one more in `t` seconds")),
+        ErrorType::RateLimited => {
+            let response = response.header("Retry-After", seconds());
+            rate_limit_headers()
+                .into_iter()
+                .fold(response, |response, (name, header)| response.header(name, header))
+        }
         ErrorType::UnsupportedMediaType => response
             .header("Accept", constant_header("application/json", "The media type to send"))
             .header("Accept-Encoding", constant_header("identity", "No content coding is supported")),
@@ -178,8 +193,12 @@ fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
     }
 }
 
-fn rate_limit(description: &str) -> Header {
-    header(description).extensions(Some(extension())).build()
+fn rate_limit_headers() -> [(&'static str, Header); 2] {
+    [
+        ("RateLimit-Policy", "The limit: `q` requests in `w` seconds"),
+        ("RateLimit", "Its state: `r` requests left, one more in `t` seconds"),
+    ]
+    .map(|(name, description)| (name, header(description).extensions(Some(extension())).build()))
 }
 
 fn path_parameter<T: ToSchema>(name: &str, description: &str) -> Parameter {

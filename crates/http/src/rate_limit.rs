@@ -7,6 +7,7 @@ use axum::extract::Request;
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, TrustedProxies};
 
 use crate::ApiError;
+use crate::group_budget::GroupBudget;
 use crate::routes::Route;
 
 /// The address of the peer of a connection.
@@ -56,13 +57,18 @@ impl HttpRateLimiter {
     /// # Errors
     ///
     /// [`ApiError::RateLimited`].
-    pub(crate) async fn count(&self, address: ClientAddress, route: Option<&Route>) -> Result<(), ApiError> {
+    pub(crate) async fn count(
+        &self,
+        address: ClientAddress,
+        route: Option<&Route>,
+    ) -> Result<Option<GroupBudget>, ApiError> {
         if route.is_some_and(|route| !route.is_limited) {
-            return Ok(());
+            return Ok(None);
         }
         let group = route.map_or(Group::Other, |route| route.group);
         let decision = self.limiter.check(group, address).await;
-        decision.map_err(|refusal| ApiError::RateLimited(group, refusal))
+        let budget = decision.map_err(|refusal| ApiError::RateLimited(group, refusal))?;
+        Ok(budget.map(|budget| GroupBudget::new(group, budget)))
     }
 
     /// The address that a request is counted against.

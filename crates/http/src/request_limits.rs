@@ -17,6 +17,7 @@ use futures_util::FutureExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
+use crate::group_budget::GroupBudget;
 use crate::request_telemetry::Waited;
 use crate::routes::Route;
 use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, cors, host_header, json_request};
@@ -73,27 +74,36 @@ impl RequestLimits {
         }
         let route = request.extensions().get::<Arc<Route>>().cloned();
         let has_body = route.as_ref().is_some_and(|route| route.has_body);
-        // Safe: what a handler leaves behind when it panics is shared through locks and channels that tolerate
-        // it.
-        let handled = AssertUnwindSafe(pin!(self.handle(request, route, next))).catch_unwind().await;
+        let mut budget = None;
+        let handled = {
+            let handling = pin!(self.handle(request, route, next, &mut budget));
+            // Safe: what a handler leaves behind when it panics is shared through locks and channels that
+            // tolerate it.
+            AssertUnwindSafe(handling).catch_unwind().await
+        };
         let result = handled.unwrap_or_else(|_| Err(ApiError::Internal(Panicked.into())));
-        result.unwrap_or_else(|error| {
+        let mut response = result.unwrap_or_else(|error| {
             let mut response = error.into_response();
             if has_body {
                 // It may not have been read to its end (RFC 9112, sections 9.3 and 9.6).
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             response
-        })
+        });
+        if let Some(budget) = budget {
+            budget.add_to(&mut response);
+        }
+        response
     }
 
-    /// Counts a request and handles it. A request that is rejected because too many are in flight does not
-    /// count, unless it is rejected after its body or its wait.
+    /// Counts a request, reports the budget that is left, and handles it. A request that is rejected because
+    /// too many are in flight does not count, unless it is rejected after its body or its wait.
     async fn handle(
         &self,
         mut request: Request,
         route: Option<Arc<Route>>,
         next: Next,
+        budget: &mut Option<GroupBudget>,
     ) -> Result<Response, ApiError> {
         let group = route.as_ref().map_or(Group::Other, |route| route.group);
         let has_body = route.as_ref().is_some_and(|route| route.has_body);
@@ -101,7 +111,7 @@ impl RequestLimits {
         let mut permits = self.try_acquire(group)?;
         let (address, valid) = (self.rate_limiter.client_address(&request), validate(&request));
         let counted_as = route.as_deref().filter(|_| valid.is_ok());
-        self.rate_limiter.count(address, counted_as).await?;
+        *budget = self.rate_limiter.count(address, counted_as).await?;
         valid?;
         let mut waited = None;
         // While a client sends a body or waits, which takes as long as it decides, it is not in flight.

@@ -112,9 +112,9 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// The template of each route, in the order in which they were added.
-    pub fn templates(&self) -> impl Iterator<Item = &'static str> {
-        self.all().map(|route| route.template)
+    /// The method, the template and the group of each route, in the order in which they were added.
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, &'static str, Group)> {
+        self.all().map(|route| (if route.has_body { "POST" } else { "GET" }, route.template, route.group))
     }
 
     /// Each route, in the order in which they were added.

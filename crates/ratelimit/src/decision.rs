@@ -3,8 +3,28 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Whether a request is admitted, which counts it, or refused.
-pub type Decision = Result<(), Refusal>;
+/// Whether a request is admitted, which counts it, or refused. With the [`Budget`] that is left, in groups that
+/// [report](crate::Group::reports_budget) it.
+pub type Decision = Result<Option<Budget>, Refusal>;
+
+/// What a client may still request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The maximum number of requests of the address in any window.
+    pub limit: NonZeroU32,
+    /// The number of requests that would be admitted now: by the address, or by its network if those are fewer.
+    pub remaining: u32,
+    /// The time until there is one more.
+    pub renewed_after: Duration,
+}
+
+impl Budget {
+    /// The time until there is one more: whole seconds, rounded up, at least 1.
+    #[must_use]
+    pub const fn renewed_after_seconds(&self) -> u64 {
+        whole_seconds(self.renewed_after)
+    }
+}
 
 /// The limit that a request exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +51,13 @@ impl Refusal {
     /// `Retry-After`: whole seconds, rounded up, at least 1.
     #[must_use]
     pub const fn retry_after_seconds(&self) -> u64 {
-        let seconds = self.retry_after.as_secs() + (self.retry_after.subsec_nanos() > 0) as u64;
-        if seconds == 0 { 1 } else { seconds }
+        whole_seconds(self.retry_after)
     }
+}
+
+const fn whole_seconds(time: Duration) -> u64 {
+    let seconds = time.as_secs() + (time.subsec_nanos() > 0) as u64;
+    if seconds == 0 { 1 } else { seconds }
 }
 
 #[cfg(test)]

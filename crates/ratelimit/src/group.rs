@@ -13,8 +13,10 @@ pub enum Group {
     List,
     /// Chartset details, redirects to sources and previews.
     Detail,
-    /// Batch lookups, the hash filter, the change feed and exports.
+    /// Batch lookups, the hash filter and exports.
     Bulk,
+    /// The change feed.
+    Feed,
     /// Pages of the web site.
     Page,
     /// Requests that no endpoint handles (404, 405, 414, invalid `Host`).
@@ -23,8 +25,15 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 7] =
-        [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Bulk, Self::Page, Self::Other];
+    pub const ALL: [Self; 8] =
+        [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Bulk, Self::Feed, Self::Page, Self::Other];
+
+    /// Whether admissions report the budget that is left. It takes Redis more time, and a response that a
+    /// shared cache may keep must not name the budget of one client.
+    #[must_use]
+    pub const fn reports_budget(self) -> bool {
+        matches!(self, Self::Bulk | Self::Feed)
+    }
 
     /// The name of the group in headers and error messages.
     #[must_use]
@@ -35,6 +44,7 @@ impl Group {
             Self::List => "list",
             Self::Detail => "detail",
             Self::Bulk => "bulk",
+            Self::Feed => "feed",
             Self::Page => "page",
             Self::Other => "other",
         }
@@ -52,8 +62,10 @@ pub struct Limits {
     pub list: NonZeroU32,
     /// For chartset details, redirects to sources and previews.
     pub detail: NonZeroU32,
-    /// For batch lookups and the change feed.
+    /// For batch lookups, hash filters and exports.
     pub bulk: NonZeroU32,
+    /// For the change feed.
+    pub feed: NonZeroU32,
     /// For pages of the web site.
     pub page: NonZeroU32,
     /// For requests that no endpoint handles.
@@ -76,7 +88,16 @@ impl Limits {
     /// The same limit for every group.
     #[must_use]
     pub const fn all(limit: NonZeroU32) -> Self {
-        Self { lookup: limit, rox: limit, list: limit, detail: limit, bulk: limit, page: limit, other: limit }
+        Self {
+            lookup: limit,
+            rox: limit,
+            list: limit,
+            detail: limit,
+            bulk: limit,
+            feed: limit,
+            page: limit,
+            other: limit,
+        }
     }
 
     /// The maximum number of requests of this group.
@@ -88,6 +109,7 @@ impl Limits {
             Group::List => self.list,
             Group::Detail => self.detail,
             Group::Bulk => self.bulk,
+            Group::Feed => self.feed,
             Group::Page => self.page,
             Group::Other => self.other,
         }

@@ -22,7 +22,7 @@ mod window_script;
 
 pub use client_address::{ClientAddress, Network};
 pub use config::LimiterConfig;
-pub use decision::{Decision, Refusal, Scope};
+pub use decision::{Budget, Decision, Refusal, Scope};
 pub use group::{Group, Limits, network_limit};
 pub use limiter::{DecisionCounts, Limiter};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

@@ -9,7 +9,7 @@ use ahash::RandomState;
 
 use crate::client_address::Network;
 use crate::group::network_limit;
-use crate::{ClientAddress, Decision, Group, Refusal, Scope};
+use crate::{Budget, ClientAddress, Decision, Group, Refusal, Scope};
 
 /// An exact sliding window in memory: like the window in Redis, for this replica only.
 ///
@@ -65,7 +65,16 @@ impl LocalWindow {
         for key in [Some(address), network].into_iter().flatten() {
             shard.push(key, now);
         }
-        Ok(())
+        if !group.reports_budget() {
+            return Ok(None);
+        }
+        let budgets = limits.into_iter().filter_map(|(key, _, of_scope)| {
+            let (counted, oldest) = shard.counted(key?, now, self.window)?;
+            let remaining = of_scope.get().saturating_sub(counted);
+            let renewed_after = (oldest + self.window).saturating_duration_since(now);
+            Some(Budget { limit, remaining, renewed_after })
+        });
+        Ok(budgets.min_by_key(|budget| budget.remaining))
     }
 
     /// Frees admissions that have left the window. Called once in a window, all are freed after three.
@@ -129,6 +138,17 @@ impl Shard {
         previous.get(index).or_else(|| current.get(index - previous.len())).copied()
     }
 
+    /// The number of admissions of a key in the window that ends now, and the oldest of them.
+    fn counted(&self, key: Key, now: Instant, window: Duration) -> Option<(u32, Instant)> {
+        let in_window = |admissions: &Admissions| {
+            let times = admissions.get(&key).map_or(&[][..], Vec::as_slice);
+            let outdated = times.partition_point(|at| *at + window <= now);
+            (times.len() - outdated, times.get(outdated).copied())
+        };
+        let [(previous, oldest), (current, newer)] = [&self.previous, &self.current].map(in_window);
+        Some((u32::try_from(previous + current).unwrap_or(u32::MAX), oldest.or(newer)?))
+    }
+
     fn push(&mut self, key: Key, now: Instant) {
         if self.admissions >= self.capacity {
             self.drop_previous(now);
@@ -180,7 +200,7 @@ mod tests {
                 let decision = window.check(Group::List, address(client), limit(3), now);
                 let expected = if counted.len() < 3 {
                     own.push(now);
-                    Ok(())
+                    Ok(None)
                 } else {
                     let retry_after = counted[0] + WINDOW - now;
                     Err(Refusal { scope: Scope::Address, limit: limit(3), retry_after })
@@ -218,11 +238,40 @@ mod tests {
                     (_, Some(all)) => refused(all, Scope::Network, limit(32)),
                     _ => {
                         admitted.push((subnet, now));
-                        Ok(())
+                        Ok(None)
                     }
                 };
                 window.drop_outdated(now);
                 prop_assert_eq!(window.check(Group::List, address.into(), limit(2), now), expected);
+            }
+        }
+    }
+
+    proptest! {
+        /// The limit without the admissions in the window, of the address or of its network.
+        #[test]
+        fn budgets_match_the_definition(steps in prop::collection::vec((0_u64..200, 0_u16..20), 1..200)) {
+            let start = Instant::now();
+            let window = LocalWindow::new(WINDOW, 100_000, start);
+            let (mut now, mut admitted) = (start, Vec::<(u16, Instant)>::new());
+            for (pause, subnet) in steps {
+                now += Duration::from_millis(pause);
+                window.drop_outdated(now);
+                let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, subnet, 0, 0, 0, 1);
+                let Ok(budget) = window.check(Group::Feed, address.into(), limit(5), now) else { continue };
+                admitted.push((subnet, now));
+                let counted = |of: Option<u16>| {
+                    let is_counted = |(other, at): &&(u16, Instant)| {
+                        of.is_none_or(|of| of == *other) && *at + WINDOW > now
+                    };
+                    admitted.iter().filter(is_counted).map(|(_, at)| *at).collect::<Vec<_>>()
+                };
+                let (all, own) = (counted(None), counted(Some(subnet)));
+                let budgets = [(80 - all.len(), all[0]), (5 - own.len(), own[0])];
+                let (remaining, oldest) = budgets.into_iter().min_by_key(|(remaining, _)| *remaining).unwrap();
+                let remaining = u32::try_from(remaining).unwrap();
+                let expected = Budget { limit: limit(5), remaining, renewed_after: oldest + WINDOW - now };
+                prop_assert_eq!(budget, Some(expected));
             }
         }
     }

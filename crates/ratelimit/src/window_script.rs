@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{Cmd, Script, Value};
 
 use crate::group::network_limit;
-use crate::{ClientAddress, Decision, Group, Refusal, Scope};
+use crate::{Budget, ClientAddress, Decision, Group, Refusal, Scope};
 
 /// The script of the window, and the names of its keys.
 ///
@@ -86,10 +86,17 @@ impl WindowScript {
         // A millisecond more than the window: the time to live counts from the start of the script.
         let ttl_ms = window_us.div_ceil(1_000) + 1;
         command.arg(window_us).arg(ttl_ms);
-        for Check { address, limit, .. } in checks {
-            command.arg(limit.get());
+        for Check { group, address, limit } in checks {
+            let mut argument = |limit: i64| {
+                if group.reports_budget() {
+                    command.arg(format!("{limit}r"))
+                } else {
+                    command.arg(limit)
+                };
+            };
+            argument(limit.get().into());
             if address.network().is_some() {
-                command.arg(-i64::from(network_limit(*limit).get()));
+                argument(-i64::from(network_limit(*limit).get()));
             }
         }
         command
@@ -110,6 +117,7 @@ impl WindowScript {
             Group::List => "s:",
             Group::Detail => "d:",
             Group::Bulk => "b:",
+            Group::Feed => "f:",
             Group::Page => "p:",
             Group::Other => "o:",
         });
@@ -127,12 +135,19 @@ impl WindowScript {
     }
 }
 
-/// The decision of a wait in microseconds, which is negative if the network refuses.
-fn decision(limit: NonZeroU32, wait: &Value) -> Option<Decision> {
-    let Value::Int(wait_us) = *wait else { return None };
+/// The decision of a wait in microseconds, which is negative if the network refuses, or of a budget: the number
+/// of admissions and the microseconds until there is one more.
+fn decision(limit: NonZeroU32, reply: &Value) -> Option<Decision> {
+    if let Value::Array(budget) = reply {
+        let [Value::Int(remaining), Value::Int(wait_us)] = budget[..] else { return None };
+        let remaining = u32::try_from(remaining).unwrap_or(0);
+        let renewed_after = Duration::from_micros(wait_us.unsigned_abs());
+        return Some(Ok(Some(Budget { limit, remaining, renewed_after })));
+    }
+    let Value::Int(wait_us) = *reply else { return None };
     let retry_after = Duration::from_micros(wait_us.unsigned_abs());
     Some(match wait_us.cmp(&0) {
-        Ordering::Equal => Ok(()),
+        Ordering::Equal => Ok(None),
         Ordering::Greater => Err(Refusal { scope: Scope::Address, limit, retry_after }),
         Ordering::Less => Err(Refusal { scope: Scope::Network, limit: network_limit(limit), retry_after }),
     })
@@ -156,22 +171,28 @@ mod tests {
     /// Replicas send no times, so their clocks do not matter.
     #[test]
     fn call_has_keys_and_limits_but_no_time() {
-        let checks = [check(Group::List, "0.0.1.2"), check(Group::Lookup, "2001:db8:1:2::1")];
+        let checks = [
+            check(Group::List, "0.0.1.2"),
+            check(Group::Lookup, "2001:db8:1:2::1"),
+            check(Group::Feed, "0.0.1.2"),
+        ];
         let command = script().evalsha(&checks);
         let arguments = command.args_iter().map(|argument| match argument {
             redis::Arg::Simple(argument) => String::from_utf8(argument.to_vec()).unwrap(),
             _ => panic!("an argument is bytes"),
         });
         let expected = [
-            "3",
+            "4",
             "rl3:s:{fi}00000102",
             "rl3:l:{aq}20010db800010002",
             "rl3:l:{aq}20010db80001",
+            "rl3:f:{fi}00000102",
             "60000000",
             "60001",
             "10",
             "10",
             "-160",
+            "10r",
         ];
         assert_eq!(arguments.skip(2).collect::<Vec<_>>(), expected);
     }
@@ -186,11 +207,16 @@ mod tests {
             let limit = NonZeroU32::new(limit).unwrap();
             Err(Refusal { scope, limit, retry_after: Duration::from_micros(micros) })
         };
-        let expected = [Ok(()), refusal(Scope::Address, 10, 7), refusal(Scope::Network, 160, 9)];
+        let expected = [Ok(None), refusal(Scope::Address, 10, 7), refusal(Scope::Network, 160, 9)];
         assert_eq!(decisions(&[0, 7, -9]), Some(expected.to_vec()));
         assert_eq!(decisions(&[0, 7]), None);
         assert_eq!(decisions(&[0, 7, -9, 0]), None);
         assert_eq!(WindowScript::decisions(&checks[..1], &Value::Array(vec![Value::Nil])), None);
         assert_eq!(WindowScript::decisions(&checks, &Value::Nil), None);
+        let budget = Value::Array(vec![Value::Int(7), Value::Int(1_500_000)]);
+        let limit = NonZeroU32::new(10).unwrap();
+        let expected = Budget { limit, remaining: 7, renewed_after: Duration::from_millis(1_500) };
+        let reply = Value::Array(vec![budget]);
+        assert_eq!(WindowScript::decisions(&checks[..1], &reply), Some(vec![Ok(Some(expected))]));
     }
 }

@@ -47,7 +47,7 @@ pub fn routes(options: BulkOptions) -> Routes {
     let BulkOptions { store, background, exports, long_polls } = options;
     let state = BulkState { store, background, exports, pages: SharedPages::new(&long_polls) };
     Routes::new()
-        .long_polling_route(Group::Bulk, "/api/changes", long_polls, get(changes::changes))
+        .long_polling_route(Group::Feed, "/api/changes", long_polls, get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json.minisig", get(handlers::signature))

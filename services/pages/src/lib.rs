@@ -45,7 +45,7 @@ use std::sync::Arc;
 use axum::routing::get;
 use chart_index_browse::SearchEngines;
 use chart_index_http::{ResponseCache, Routes, SourcePages};
-use chart_index_ratelimit::Group;
+use chart_index_ratelimit::{Group, Limits};
 use chart_index_store::Store;
 
 pub use settings::{InvalidPublicUrl, PagesSettings, PublicUrl};
@@ -60,6 +60,8 @@ pub struct PagesState {
     pub cache: ResponseCache,
     /// Where charts can be downloaded.
     pub source_pages: SourcePages,
+    /// The rate limits, for the OpenAPI document.
+    pub limits: Limits,
     /// The public URL of the site, and how to reach its operator.
     pub settings: PagesSettings,
 }

@@ -246,9 +246,14 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
 
-    /// Maximum batch lookups, of up to 1,000 charts each, and pages of the change feed per client per 60 s.
+    /// Maximum batch lookups, of up to 1,000 charts each, hash filters and requests of exports per client per
+    /// 60 s.
     #[arg(long, env = "RATE_LIMIT_BULK", default_value = "24")]
     rate_limit_bulk: NonZeroU32,
+
+    /// Maximum pages of the change feed per client per 60 s.
+    #[arg(long, env = "RATE_LIMIT_FEED", default_value = "240")]
+    rate_limit_feed: NonZeroU32,
 
     /// Maximum pages of the web site per client per 60 s. Assets are not limited.
     #[arg(long, env = "RATE_LIMIT_PAGE", default_value = "240")]
@@ -272,6 +277,7 @@ impl RateLimitArguments {
             list: self.rate_limit_list,
             detail: self.rate_limit_detail,
             bulk: self.rate_limit_bulk,
+            feed: self.rate_limit_feed,
             page: self.rate_limit_page,
             other: self.rate_limit_other,
         }
@@ -380,6 +386,7 @@ mod tests {
             ("--max-connections-per-peer", "0", "MAX_CONNECTIONS_PER_PEER"),
             ("--rate-limit-list", "0", "RATE_LIMIT_LIST"),
             ("--rate-limit-bulk", "0", "RATE_LIMIT_BULK"),
+            ("--rate-limit-feed", "0", "RATE_LIMIT_FEED"),
             ("--rate-limit-page", "0", "RATE_LIMIT_PAGE"),
             ("--rate-limit-other", "many", "RATE_LIMIT_OTHER"),
             ("--public-url", "charts.example", "PUBLIC_URL"),

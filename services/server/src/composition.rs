@@ -279,6 +279,7 @@ fn routes(
             store: store.clone(),
             cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
+            limits: arguments.rate_limits.limits(),
             settings: arguments.pages.clone(),
         };
         routes = routes.merge(chart_index_pages::routes(state));

@@ -211,7 +211,7 @@ async fn public_bucket_serves_the_files() {
     let site = Site::start().await;
     site.ingest();
     let public = format!("http://{}/{}/files", site.bucket.address(), PrivateS3::BUCKET);
-    let service = site.serve_with(&["--objects-public-url", &public, "--rate-limit-bulk", "1000000"]);
+    let service = site.serve_with(&["--objects-public-url", &public, "--rate-limit-feed", "1000000"]);
     let chart = &site.hashes[0];
     let response = service.client().get(&rox(chart)).await;
     let object = site.object_of(chart);

@@ -143,7 +143,7 @@ impl Index {
         let postgres = PrivatePostgres::start();
         let database = TestDatabase::create_on(postgres.url());
         indexer(database.url(), &["migrate"]).succeeded();
-        let arguments = ["--rate-limit-bulk", "1000000"];
+        let arguments = ["--rate-limit-feed", "1000000"];
         let service = Service::start_with(
             database.url(),
             &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },

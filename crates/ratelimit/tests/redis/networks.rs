@@ -145,3 +145,29 @@ async fn cluster_limits_networks() {
     }
     assert_eq!(limiter.counts().by_local_window, 0);
 }
+
+/// A budget is what the address or its network has left, whichever is less, without what has left the window.
+#[tokio::test]
+async fn budgets_are_what_is_left() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), server.patient_config()).await;
+    let left = async |number| {
+        let decision = limiter.check(Group::Feed, subnet(1, number)).await;
+        decision.ok().map(|budget| budget.unwrap().remaining)
+    };
+    for number in 0..15 {
+        assert_eq!((left(number).await, left(number).await), (Some(1), Some(0)), "{number}");
+    }
+    assert_eq!((left(15).await, left(16).await, left(17).await), (Some(1), Some(0), None));
+    assert_eq!(limiter.check(Group::Lookup, subnet(1, 0)).await, Ok(None));
+
+    let window = Duration::from_millis(300);
+    let limiter = replica(&config(LIMIT, window, "short:"), server.patient_config()).await;
+    for _ in 0..3 {
+        let budget = limiter.check(Group::Bulk, subnet(2, 0)).await.unwrap().unwrap();
+        assert_eq!((budget.remaining, budget.limit.get()), (1, LIMIT));
+        assert!(budget.renewed_after <= window, "{:?}", budget.renewed_after);
+        sleep(budget.renewed_after + Duration::from_millis(2)).await;
+    }
+    assert_eq!(limiter.counts().by_local_window, 0);
+}

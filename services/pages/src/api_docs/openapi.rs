@@ -3,16 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use chart_index_http::openapi::schemas;
+use chart_index_http::openapi::{add_budget, schemas};
+use chart_index_ratelimit::{Group, Limits};
+use serde_json::json;
+use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{Contact, Info, InfoBuilder, License, OpenApi, OpenApiBuilder, RefOr, ServerBuilder};
 
-use super::openapi_words::{describe_operations, describe_schemas, external_docs};
+use super::openapi_words::{describe_operations, describe_schemas, external_docs, operations};
 use super::reference;
 
 /// The document of the whole API.
-pub(crate) fn document(contact: Option<&str>) -> OpenApi {
+pub(crate) fn document(contact: Option<&str>, limits: &Limits) -> OpenApi {
     let mut document = OpenApiBuilder::new()
         .info(info(contact))
         // Relative to the address of the document.
@@ -28,14 +31,42 @@ pub(crate) fn document(contact: Option<&str>) -> OpenApi {
     merge_flattened(&mut components.schemas);
     describe_schemas(&mut components.schemas);
     describe_operations(&mut document.paths);
+    add_limits(&mut document.paths, limits);
     document
+}
+
+/// Adds the group and the number of the rate limit to each operation.
+fn add_limits(paths: &mut Paths, limits: &Limits) {
+    for (method, path, operation) in operations(paths) {
+        let group = group_of(method, path);
+        let limit = json!({"group": group.as_str(), "requests": limits.get(group), "seconds": 60});
+        operation.extensions.get_or_insert_default().insert("x-rate-limit".to_owned(), limit);
+        if group.reports_budget() {
+            add_budget(&mut operation.responses.responses);
+        }
+    }
+}
+
+/// The group of an operation. A test compares it with that of the route.
+pub(super) fn group_of(method: &str, path: &str) -> Group {
+    match path {
+        _ if method == "POST" => Group::Bulk,
+        "/api/changes" => Group::Feed,
+        "/api/chartsets" | "/api/random" => Group::List,
+        "/api/charts/{hash}/rox" => Group::Rox,
+        "/api/charts/{hash}" | "/api/variants/{variant}" => Group::Lookup,
+        _ if path.starts_with("/api/charts/filter") || path.starts_with("/api/exports/") => Group::Bulk,
+        _ => Group::Detail,
+    }
 }
 
 fn info(contact: Option<&str>) -> Info {
     let license = License::builder().name("MIT").identifier(Some("MIT")).build();
     let conventions = reference::section("Conventions").trim();
     let extensions = "Where `x-extension` is `true`, and for the values in `x-extension-values`, this service goes \
-                      beyond the contract of the API: other implementations need not have it. Numbers out of the range \
+                      beyond the contract of the API: other implementations need not have it. `x-rate-limit` has the \
+                      group of an operation, and the maximum number of `requests` of a client in so many `seconds` to \
+                      the operations of the group together. Numbers out of the range \
                       `x-clamped-to` are clamped to it. An empty value of a query parameter counts as absent. Later \
                       versions may add values to `x-extensible-enum`.";
     InfoBuilder::new()

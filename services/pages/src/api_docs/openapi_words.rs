@@ -79,13 +79,7 @@ fn set_description(schema: &mut RefOr<Schema>, text: Option<String>) {
 
 /// Describes all operations: summary, description, parameters, examples.
 pub(crate) fn describe_operations(paths: &mut Paths) {
-    let operations = paths.paths.iter_mut().flat_map(|(path, item)| {
-        let of_methods = [("GET", &mut item.get), ("POST", &mut item.post)];
-        of_methods
-            .into_iter()
-            .filter_map(move |(method, operation)| Some((method, path, operation.as_mut()?)))
-    });
-    for (method, path, operation) in operations {
+    for (method, path, operation) in operations(paths) {
         let Some((summary, section)) = section_of(method, path) else { continue };
         operation.summary = Some(summary.to_owned());
         operation.description = Some(first_paragraphs(section.text).to_owned());
@@ -100,6 +94,16 @@ pub(crate) fn describe_operations(paths: &mut Paths) {
         }
         add_examples(operation, &examples);
     }
+}
+
+/// The operations with their methods and paths.
+pub(crate) fn operations(paths: &mut Paths) -> impl Iterator<Item = (&'static str, &str, &mut Operation)> {
+    paths.paths.iter_mut().flat_map(|(path, item)| {
+        let of_methods = [("GET", &mut item.get), ("POST", &mut item.post)];
+        of_methods
+            .into_iter()
+            .filter_map(move |(method, operation)| Some((method, path.as_str(), operation.as_mut()?)))
+    })
 }
 
 /// A link to the reference. Without a description utoipa 6.0 would write `null`, which is invalid.

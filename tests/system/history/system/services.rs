@@ -31,6 +31,7 @@ impl System {
             let mut variables = vec![
                 ("EXPORTS_DIR", path(&self.exports())),
                 ("RATE_LIMIT_BULK", "1000000".to_owned()),
+                ("RATE_LIMIT_FEED", "1000000".to_owned()),
                 // The mirror needs those of the large chartsets.
                 ("RATE_LIMIT_ROX", "1000000".to_owned()),
                 ("CDN_MAX_AGE_SECONDS", "2592000".to_owned()),

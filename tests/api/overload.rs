@@ -169,7 +169,8 @@ async fn unfinished_bodies_leave_room_for_other_clients() {
     assert_eq!((response.status.as_u16(), response.header("ratelimit-policy")), (429, "\"bulk\";q=24;w=60"));
 }
 
-/// docs/api.md, "Errors": the body has one second, after which the connection is closed.
+/// docs/api.md, "Errors": a body of which nothing more is received has a second, after which the connection is
+/// closed.
 #[tokio::test]
 async fn unfinished_body_is_408_after_one_second() {
     let (_database, _redis, service) = start_behind_proxy().await;

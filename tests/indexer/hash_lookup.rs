@@ -128,6 +128,27 @@ fn refused_batch_is_repeated_after_the_pause() {
     assert_eq!(server.join().unwrap(), vec![request; 3]);
 }
 
+/// A batch that is received too slowly is halved, and what is known is printed although a later one fails.
+#[test]
+fn slow_batch_is_halved_and_what_is_known_is_printed() {
+    let library = Library::new();
+    let hashes: Vec<String> = (1..=4)
+        .map(|number| library.osu(&format!("alpha/{number}.osu"), ChartSpec::numbered(number)).note_hash())
+        .collect();
+    let item = |hash: &String| json!({"chartHash": hash, "status": "known", "sources": [], "ttlMs": 300_000});
+    let items = json!({"items": hashes[..1].iter().map(item).collect::<Vec<_>>()}).to_string();
+    let timeout = response("408 Request Timeout", r#"{"detail": "too slow"}"#);
+    let (base, server) = respond(&[timeout.clone(), timeout.clone(), response("200 OK", &items), timeout]);
+    let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &base]));
+    assert!(run.code == Some(1) && run.stderr.contains("408 Request Timeout: too slow"), "{}", run.stderr);
+    let printed = lines(&run);
+    assert_eq!(printed.iter().map(|line| line["hash"].as_str().unwrap()).collect::<Vec<_>>(), hashes);
+    let known: Vec<bool> = printed.iter().map(|line| line.get("lookup").is_some()).collect();
+    assert_eq!(known, [true, false, false, false]);
+    let sent = server.join().unwrap().into_iter().map(|(_, body)| body["hashes"].as_array().unwrap().len());
+    assert_eq!(sent.collect::<Vec<_>>(), [4, 2, 1, 1]);
+}
+
 #[test]
 fn responses_of_no_index_are_errors() {
     let library = Library::new();
@@ -151,7 +172,9 @@ fn responses_of_no_index_are_errors() {
     ] {
         let (base, server) = respond(&[response]);
         let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &base]));
-        assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{expected}: {}", run.stderr);
+        let printed: Vec<Value> = lines(&run).iter().map(|line| line["hash"].clone()).collect();
+        assert_eq!((run.code, printed), (Some(1), vec![json!(hash)]), "{expected}: {}", run.stderr);
+        assert!(!run.stdout.contains("lookup"), "{}", run.stdout);
         assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
         server.join().unwrap();
     }

@@ -84,7 +84,14 @@ impl Client {
     }
 
     /// Sends a request with a body.
-    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: String) -> Response {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) -> Response {
+        let body = body.into();
         // Without one there is no `Content-Length` either.
         let body = (!body.is_empty()).then(|| body.into());
         self.try_send(method, path, headers, body).await.expect("the service responds")

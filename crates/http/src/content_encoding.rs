@@ -1,11 +1,12 @@
 //! Content encoding: negotiation by `Accept-Encoding` (RFC 9110, section 12.5.3), and gzip.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_ENCODING;
 use bytes::Bytes;
 use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 /// The smallest body to compress. A smaller one fits into one packet either way.
@@ -62,6 +63,13 @@ pub(crate) fn gzip_once(body: &[u8]) -> io::Result<Bytes> {
     gzip_at(Compression::fast(), body)
 }
 
+/// Decompresses a body; `None` if it has more than `limit` bytes then.
+pub(crate) fn gunzip(body: &[u8], limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut plain = Vec::new();
+    MultiGzDecoder::new(body).take(limit as u64 + 1).read_to_end(&mut plain)?;
+    Ok((plain.len() <= limit).then_some(plain))
+}
+
 fn gzip_at(level: Compression, body: &[u8]) -> io::Result<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), level);
     encoder.write_all(body)?;
@@ -70,8 +78,6 @@ fn gzip_at(level: Compression, body: &[u8]) -> io::Result<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use axum::http::HeaderValue;
 
     use super::*;
@@ -114,8 +120,12 @@ mod tests {
         let body = "a chart index ".repeat(200);
         let compressed = gzip(body.as_bytes()).unwrap();
         assert_eq!(compressed, gzip(body.as_bytes()).unwrap());
-        let mut back = String::new();
-        flate2::read::GzDecoder::new(&compressed[..]).read_to_string(&mut back).unwrap();
-        assert_eq!(back, body);
+        assert_eq!(gunzip(&compressed, body.len()).unwrap().as_deref(), Some(body.as_bytes()));
+        assert_eq!(gunzip(&compressed, body.len() - 1).unwrap(), None);
+        let twice = [&compressed[..], &compressed[..]].concat();
+        assert_eq!(gunzip(&twice, 2 * body.len()).unwrap().map(|plain| plain.len()), Some(2 * body.len()));
+        for malformed in [&b""[..], b"{}", &compressed[..compressed.len() - 1], b"\x1f\x8b"] {
+            assert!(gunzip(malformed, 10_000).is_err(), "{malformed:?}");
+        }
     }
 }

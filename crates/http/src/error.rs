@@ -61,13 +61,16 @@ pub enum ApiError {
     /// The request body ended before its end.
     #[error("incomplete body")]
     IncompleteBody,
-    /// The request body was not complete in time.
+    /// The request body is no gzip, although `Content-Encoding` says so.
+    #[error("malformed gzip")]
+    MalformedGzip,
+    /// The request body was received too slowly.
     #[error("request timeout")]
     RequestTimeout,
-    /// The request body is larger than 128 KiB.
+    /// The request body is larger than 128 KiB, or is when it is decoded.
     #[error("content too large")]
     ContentTooLarge,
-    /// The request body is not `application/json`.
+    /// The request body is not `application/json`, or has another content coding than gzip.
     #[error("unsupported media type")]
     UnsupportedMediaType,
     /// The resource does not exist.
@@ -231,7 +234,7 @@ impl ApiError {
         match self {
             Self::BadParameter(_) | Self::BadElement { .. } => ErrorType::BadParameter,
             Self::MalformedHash(_) | Self::MalformedHashAt { .. } => ErrorType::MalformedHash,
-            Self::MalformedBody(_) | Self::IncompleteBody => ErrorType::MalformedBody,
+            Self::MalformedBody(_) | Self::IncompleteBody | Self::MalformedGzip => ErrorType::MalformedBody,
             Self::RequestTimeout => ErrorType::RequestTimeout,
             Self::ContentTooLarge => ErrorType::ContentTooLarge,
             Self::UnsupportedMediaType => ErrorType::UnsupportedMediaType,
@@ -279,9 +282,14 @@ impl ApiError {
                 format!("the body is not the expected JSON: line {line}, column {column}").into()
             }
             Self::IncompleteBody => "the body ended early".into(),
-            Self::RequestTimeout => "the body was not complete within one second".into(),
+            Self::MalformedGzip => "the body is not valid gzip".into(),
+            Self::RequestTimeout => {
+                "the body was received at less than 4 KiB/s, or not within 15 seconds; send fewer hashes".into()
+            }
             Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
-            Self::UnsupportedMediaType => "send the body as application/json, without a Content-Encoding".into(),
+            Self::UnsupportedMediaType => {
+                "send the body as application/json, without a Content-Encoding other than gzip".into()
+            }
             Self::ExportWithdrawn => {
                 "an entry was removed after the export was written; retry later for a newer one".into()
             }
@@ -406,7 +414,7 @@ impl ApiError {
         if matches!(self, Self::UnsupportedMediaType) {
             // RFC 9110, section 15.5.16.
             response.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-            response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
         response.extensions_mut().insert(Arc::new(self));
         response
@@ -505,6 +513,7 @@ mod tests {
             (ApiError::ChangesLost, 410, None, CachePolicy::NoStore),
             (ApiError::MalformedHashAt { parameter: "hashes", index: 7 }, 400, None, CachePolicy::NoStore),
             (ApiError::IncompleteBody, 400, None, CachePolicy::NoStore),
+            (ApiError::MalformedGzip, 400, None, CachePolicy::NoStore),
             (ApiError::RequestTimeout, 408, None, CachePolicy::NoStore),
             (ApiError::ContentTooLarge, 413, None, CachePolicy::NoStore),
             (ApiError::UnsupportedMediaType, 415, None, CachePolicy::NoStore),

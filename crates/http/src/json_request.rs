@@ -8,15 +8,18 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use crate::ApiError;
+use crate::{ApiError, content_encoding};
 
 /// The maximum size of a request body in bytes (docs/api.md, "Batch lookup").
 const MAX_BYTES: usize = 128 * 1024;
 
+/// The rate at which a request body has to be received after the first second (docs/api.md, "Batch lookup").
+const MIN_BYTES_PER_SECOND: f64 = 4_096.0;
+
 /// The maximum time to receive a request body (docs/api.md, "Batch lookup").
-const TIMEOUT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Extracts the JSON request body of a [`post_route`](crate::Routes::post_route).
 ///
@@ -36,19 +39,22 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonRequest<T> {
     }
 }
 
-/// Receives a JSON body of at most 128 KiB into memory. Rejects another media type, a content coding, and a
-/// larger `Content-Length`, before reading the body.
+/// Receives a JSON body of at most 128 KiB into memory, and decodes gzip to at most as many bytes. Rejects
+/// another media type, another content coding, and a larger `Content-Length`, before reading the body.
 ///
 /// # Errors
 ///
-/// [`ApiError::UnsupportedMediaType`], [`ApiError::ContentTooLarge`], [`ApiError::IncompleteBody`], or
-/// [`ApiError::RequestTimeout`].
+/// [`ApiError::UnsupportedMediaType`], [`ApiError::ContentTooLarge`], [`ApiError::IncompleteBody`],
+/// [`ApiError::MalformedGzip`], or [`ApiError::RequestTimeout`].
 pub(crate) async fn receive(request: Request) -> Result<Request, ApiError> {
-    if !has_json_type(request.headers()) || has_coding(request.headers()) {
-        return Err(ApiError::UnsupportedMediaType);
-    }
+    let coding = Coding::of(request.headers()).filter(|_| has_json_type(request.headers()));
+    let coding = coding.ok_or(ApiError::UnsupportedMediaType)?;
     let (parts, body) = request.into_parts();
-    let body = timeout(TIMEOUT, read(body)).await.map_err(|_| ApiError::RequestTimeout)??;
+    let mut body = read(body).await?;
+    if coding == Coding::Gzip {
+        let plain = content_encoding::gunzip(&body, MAX_BYTES).map_err(|_| ApiError::MalformedGzip)?;
+        body = plain.ok_or(ApiError::ContentTooLarge)?;
+    }
     Ok(Request::from_parts(parts, body.into()))
 }
 
@@ -60,12 +66,23 @@ fn has_json_type(headers: &HeaderMap) -> bool {
     media_type.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Whether the body has a content coding, such as gzip, which no endpoint decodes (RFC 9110, section 8.4).
-fn has_coding(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(CONTENT_ENCODING)
-        .iter()
-        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+/// The content coding of a body (RFC 9110, section 8.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Identity,
+    Gzip,
+}
+
+impl Coding {
+    /// `None` for another coding, or several.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+        let (Some(coding), None) = (codings.next(), codings.next()) else {
+            return headers.get(CONTENT_ENCODING).is_none().then_some(Self::Identity);
+        };
+        let is = |name: &str| coding.as_bytes().eq_ignore_ascii_case(name.as_bytes());
+        if is("gzip") || is("x-gzip") { Some(Self::Gzip) } else { is("identity").then_some(Self::Identity) }
+    }
 }
 
 async fn read(body: Body) -> Result<Vec<u8>, ApiError> {
@@ -73,9 +90,12 @@ async fn read(body: Body) -> Result<Vec<u8>, ApiError> {
         return Err(ApiError::ContentTooLarge);
     }
     let mut body = Limited::new(body, MAX_BYTES);
+    let start = Instant::now();
     // Copied: as received, chunks of one byte would take many times their size in memory.
     let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = timeout_at(start + time_for(bytes.len()), body.frame());
+        let Some(frame) = frame.await.map_err(|_| ApiError::RequestTimeout)? else { return Ok(bytes) };
         match frame {
             Ok(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[][..], AsRef::as_ref)),
             Err(error) if error.is::<LengthLimitError>() => return Err(ApiError::ContentTooLarge),
@@ -83,7 +103,14 @@ async fn read(body: Body) -> Result<Vec<u8>, ApiError> {
             Err(_) => return Err(ApiError::IncompleteBody),
         }
     }
-    Ok(bytes)
+}
+
+/// The time within which the next bytes are expected, since the start: a second, and as long as this number of
+/// bytes may have taken.
+fn time_for(received: usize) -> Duration {
+    let received = u32::try_from(received).unwrap_or(u32::MAX);
+    (Duration::from_secs(1) + Duration::from_secs_f64(f64::from(received) / MIN_BYTES_PER_SECOND))
+        .min(TIMEOUT)
 }
 
 #[cfg(test)]
@@ -114,16 +141,39 @@ mod tests {
         }
     }
 
+    async fn extract_coded(codings: &[&str], body: Vec<u8>) -> Result<Vec<u32>, ApiError> {
+        let mut request = Request::builder().header(CONTENT_TYPE, "application/json");
+        for coding in codings {
+            request = request.header(CONTENT_ENCODING, *coding);
+        }
+        let request = receive(request.body(body.into()).unwrap()).await?;
+        JsonRequest::from_request(request, &()).await.map(|JsonRequest(value)| value)
+    }
+
     #[tokio::test]
-    async fn body_with_a_content_coding_is_rejected() {
-        for (coding, is_accepted) in
-            [("identity", true), ("gzip", false), ("", false), ("x, identity", false)]
-        {
-            let request = Request::builder().header(CONTENT_TYPE, "application/json");
-            let request = request.header(CONTENT_ENCODING, coding).body("[1]".into()).unwrap();
-            let received = receive(request).await;
-            let is_rejected = matches!(received, Err(ApiError::UnsupportedMediaType));
-            assert_eq!((received.is_ok(), is_rejected), (is_accepted, !is_accepted), "{coding}");
+    async fn gzip_is_decoded_and_other_codings_are_rejected() {
+        let gzip = || content_encoding::gzip(b"[1]").unwrap().to_vec();
+        for coding in ["gzip", "GZIP", "x-gzip"] {
+            assert_eq!(extract_coded(&[coding], gzip()).await.unwrap(), [1], "{coding}");
+        }
+        assert_eq!(extract_coded(&["identity"], b"[1]".to_vec()).await.unwrap(), [1]);
+        for codings in [&["br"][..], &[""], &["gzip, gzip"], &["identity, gzip"], &["gzip", "gzip"]] {
+            let error = extract_coded(codings, gzip()).await.unwrap_err();
+            assert!(matches!(error, ApiError::UnsupportedMediaType), "{codings:?}: {error:?}");
+        }
+        let error = extract_coded(&["gzip"], b"[1]".to_vec()).await.unwrap_err();
+        assert!(matches!(error, ApiError::MalformedGzip), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn decoded_body_above_128_kib_is_rejected() {
+        let body = |bytes: usize| {
+            content_encoding::gzip(format!("[{}1]", " ".repeat(bytes - 3)).as_bytes()).unwrap().to_vec()
+        };
+        assert_eq!(extract_coded(&["gzip"], body(MAX_BYTES)).await.unwrap(), [1]);
+        for bytes in [MAX_BYTES + 1, 1 << 26] {
+            let error = extract_coded(&["gzip"], body(bytes)).await.unwrap_err();
+            assert!(matches!(error, ApiError::ContentTooLarge), "{error:?}");
         }
     }
 
@@ -147,21 +197,50 @@ mod tests {
             assert!(matches!(error, ApiError::ContentTooLarge), "{error:?}");
         }
     }
-    /// A body of two segments, of which the second arrives after this time.
-    fn slow_body(delay: Duration) -> Body {
-        let segments = stream::iter([(Duration::ZERO, "[1,"), (delay, " 2]")]);
-        Body::from_stream(segments.then(async |(delay, segment)| {
-            tokio::time::sleep(delay).await;
-            Ok::<_, Infallible>(segment)
+
+    /// A body whose segments, of this many bytes each, arrive at these times in milliseconds.
+    fn slow_body(segment_bytes: usize, times_ms: impl IntoIterator<Item = u64>) -> Body {
+        let (start, times): (_, Vec<u64>) = (Instant::now(), times_ms.into_iter().collect());
+        let last = times.len() - 1;
+        let segments = stream::iter(times.into_iter().enumerate());
+        Body::from_stream(segments.then(move |(number, at)| async move {
+            tokio::time::sleep_until(start + Duration::from_millis(at)).await;
+            let text = if number == 0 {
+                "[1"
+            } else if number == last {
+                "]"
+            } else {
+                ""
+            };
+            Ok::<_, Infallible>(format!("{text:segment_bytes$}"))
         }))
     }
 
+    async fn is_in_time(segment_bytes: usize, times_ms: impl IntoIterator<Item = u64>) -> bool {
+        match extract(Some("application/json"), slow_body(segment_bytes, times_ms)).await {
+            Ok(received) => received == [1],
+            Err(error) => {
+                assert!(matches!(error, ApiError::RequestTimeout), "{error:?}");
+                false
+            }
+        }
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn body_has_one_second() {
-        let in_time = slow_body(Duration::from_millis(990));
-        assert_eq!(extract(Some("application/json"), in_time).await.unwrap(), [1, 2]);
-        let too_late = slow_body(Duration::from_millis(1_010));
-        let error = extract(Some("application/json"), too_late).await.unwrap_err();
-        assert!(matches!(error, ApiError::RequestTimeout), "{error:?}");
+    async fn body_has_a_second_and_a_minimum_rate_after_it() {
+        assert!(is_in_time(2, [0, 990]).await);
+        assert!(!is_in_time(2, [0, 1_010]).await);
+        assert!(!is_in_time(2, [1_010, 1_011]).await);
+        assert!(is_in_time(4_096, (0..14).map(|second| second * 1_000)).await);
+        assert!(!is_in_time(4_096, [0, 2_010]).await);
+        assert!(!is_in_time(2_048, (0..14).map(|second| second * 1_000)).await);
+        // Slow in the middle, but fast before.
+        assert!(is_in_time(40_960, [0, 9_000]).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_has_15_seconds() {
+        assert!(is_in_time(60_000, [0, 14_990]).await);
+        assert!(!is_in_time(65_000, [0, 15_010]).await);
     }
 }

@@ -183,7 +183,7 @@ fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
         }
         ErrorType::UnsupportedMediaType => response
             .header("Accept", constant_header("application/json", "The media type to send"))
-            .header("Accept-Encoding", constant_header("identity", "No content coding is supported")),
+            .header("Accept-Encoding", constant_header("gzip", "The content coding that is supported")),
         kind if kind.status() == StatusCode::SERVICE_UNAVAILABLE
             || types.contains(&ErrorType::ExportWithdrawn) =>
         {

@@ -151,7 +151,7 @@ async function hashFilter() {
   }
 }
 
-/** Asks the index for a batch, and waits where it limits requests. */
+/** Asks the index for a batch, for its halves if it is received too slowly, and waits where it limits requests. */
 async function lookUp(run, path, results, charts) {
   const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(charts) };
   for (;;) {
@@ -160,6 +160,15 @@ async function lookUp(run, path, results, charts) {
       const { items } = await response.json();
       for (const [index, { chart, variants, sources }] of items.entries()) {
         Object.assign(results[index], { chart, variants, sources });
+      }
+      return;
+    }
+    if (response?.status === 408 && results.length > 1) {
+      // The link is too slow for the batch.
+      const middle = Math.ceil(results.length / 2);
+      for (const range of [[0, middle], [middle]]) {
+        const [[name, all]] = Object.entries(charts);
+        await lookUp(run, path, results.slice(...range), { [name]: all.slice(...range) });
       }
       return;
     }

@@ -112,26 +112,40 @@ impl<'a, W: Write> Lines<'a, W> {
     async fn write_waiting(&mut self) -> Result<()> {
         let mut lines = mem::take(&mut self.waiting);
         self.charts = 0;
-        if let Some(instance) = self.instance {
-            let mut charts: Vec<_> = lines.iter_mut().filter_map(Line::chart).collect();
-            let hashes: Vec<_> = charts.iter().map(|chart| chart.hash).collect();
-            let items = instance.look_up(&hashes).await?;
-            for (chart, item) in charts.iter_mut().zip(items) {
-                chart.lookup = Some(item);
-            }
-            let mut unknown: Vec<_> = charts.into_iter().filter_map(ChartLine::unknown).collect();
-            let variants: Vec<_> = unknown.iter().map(|(chart, variant)| (chart.hash, *variant)).collect();
-            let items = instance.look_up_variants(&variants).await?;
-            for ((chart, _), item) in unknown.iter_mut().zip(items) {
-                chart.lookup = Some(item);
-            }
+        let looked_up = match self.instance {
+            Some(instance) => look_up(instance, &mut lines).await,
+            None => Ok(()),
+        };
+        lines.iter().try_for_each(|line| self.write(line))?;
+        if looked_up.is_err() {
+            self.output.flush().context("cannot write the output")?;
         }
-        lines.iter().try_for_each(|line| self.write(line))
+        looked_up
     }
 
     fn write(&mut self, line: &Line) -> Result<()> {
         write_json(self.output, line).context("cannot write the output")
     }
+}
+
+/// Adds to lines what an instance knows of their charts: also what is known before an error.
+async fn look_up(instance: &Lookup, lines: &mut [Line]) -> Result<()> {
+    let mut charts: Vec<_> = lines.iter_mut().filter_map(Line::chart).collect();
+    let hashes: Vec<_> = charts.iter().map(|chart| chart.hash).collect();
+    let mut items = Vec::with_capacity(hashes.len());
+    let looked_up = instance.look_up(&hashes, &mut items).await;
+    for (chart, item) in charts.iter_mut().zip(items) {
+        chart.lookup = Some(item);
+    }
+    looked_up?;
+    let mut unknown: Vec<_> = charts.into_iter().filter_map(ChartLine::unknown).collect();
+    let variants: Vec<_> = unknown.iter().map(|(chart, variant)| (chart.hash, *variant)).collect();
+    let mut items = Vec::with_capacity(variants.len());
+    let looked_up = instance.look_up_variants(&variants, &mut items).await;
+    for ((chart, _), item) in unknown.iter_mut().zip(items) {
+        chart.lookup = Some(item);
+    }
+    looked_up
 }
 
 impl ChartLine {

@@ -1,5 +1,6 @@
 //! What an instance of the index knows of charts, by batch lookups (docs/api.md, "Batch lookup").
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -29,57 +30,90 @@ struct BatchResponse {
 }
 
 /// An instance of the index that charts are looked up in.
-pub(super) struct Lookup(Instance);
+pub(super) struct Lookup {
+    instance: Instance,
+    /// The number of charts in a request: fewer than the maximum on a slow link.
+    batch: Cell<usize>,
+}
 
 impl Lookup {
     /// The instance with this base address.
     pub(super) fn new(base: &Url) -> Result<Self> {
-        Instance::new(base, MAX_PAUSE).map(Self)
+        Ok(Self { instance: Instance::new(base, MAX_PAUSE)?, batch: Cell::new(MAX_HASHES) })
     }
 
-    /// The body of the chart lookup of each hash, in their order, of at most [`MAX_HASHES`]. Waits as long as
-    /// the instance asks for.
+    /// Looks up charts by their hashes, and adds the body of the chart lookup of each to `found`, in their
+    /// order. Waits as long as the instance asks for.
     ///
     /// # Errors
-    /// The instance is unreachable, or its response is not that of a chart index.
-    pub(super) async fn look_up(&self, hashes: &[NoteHash]) -> Result<Vec<Value>> {
-        if hashes.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.post(PATH, hashes, &json!({ "hashes": hashes })).await
+    /// The instance is unreachable, or its response is not that of a chart index. What was found before it
+    /// stays.
+    pub(super) async fn look_up(&self, hashes: &[NoteHash], found: &mut Vec<Value>) -> Result<()> {
+        let request = |hashes: &[NoteHash]| (hashes.to_vec(), json!({ "hashes": hashes }));
+        self.post_all(PATH, MAX_HASHES, hashes, request, found).await
     }
 
-    /// The body of the lookup of each chart with the charts that have its variant, in their order.
+    /// The same for charts with the charts that have their variants.
     ///
     /// # Errors
     /// As for [`look_up`](Self::look_up).
-    pub(super) async fn look_up_variants(&self, charts: &[(NoteHash, Variant)]) -> Result<Vec<Value>> {
-        let mut items = Vec::with_capacity(charts.len());
-        for charts in charts.chunks(MAX_WITH_VARIANTS) {
-            let hashes: Vec<NoteHash> = charts.iter().map(|(hash, _)| *hash).collect();
+    pub(super) async fn look_up_variants(
+        &self,
+        charts: &[(NoteHash, Variant)],
+        found: &mut Vec<Value>,
+    ) -> Result<()> {
+        let request = |charts: &[(NoteHash, Variant)]| {
+            let hashes = charts.iter().map(|(hash, _)| *hash).collect();
             let charts: Vec<Value> =
                 charts.iter().map(|(hash, variant)| json!({ "hash": hash, "variant": variant })).collect();
-            items.extend(self.post(PATH_WITH_VARIANTS, &hashes, &json!({ "charts": charts })).await?);
-        }
-        Ok(items)
+            (hashes, json!({ "charts": charts }))
+        };
+        self.post_all(PATH_WITH_VARIANTS, MAX_WITH_VARIANTS, charts, request, found).await
     }
 
-    /// Posts a batch lookup for these hashes.
-    async fn post(&self, path: &str, hashes: &[NoteHash], batch: &Value) -> Result<Vec<Value>> {
+    /// Posts batches of charts. One that the link is too slow for is halved, and so are those after it.
+    async fn post_all<T>(
+        &self,
+        path: &str,
+        max: usize,
+        charts: &[T],
+        request: impl Fn(&[T]) -> (Vec<NoteHash>, Value),
+        found: &mut Vec<Value>,
+    ) -> Result<()> {
+        let mut rest = charts;
+        while !rest.is_empty() {
+            let (batch, others) = rest.split_at(rest.len().min(max).min(self.batch.get()));
+            let (hashes, body) = request(batch);
+            match self.post(path, &hashes, &body).await? {
+                Some(items) => {
+                    found.extend(items);
+                    rest = others;
+                }
+                None => self.batch.set(batch.len() / 2),
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts a batch lookup for these hashes. `None` if it was received too slowly, and can be halved.
+    async fn post(&self, path: &str, hashes: &[NoteHash], batch: &Value) -> Result<Option<Vec<Value>>> {
         let request = async {
-            let request = self.0.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
-            let response = self.0.send(request.body(batch.to_string())).await?;
+            let request = self.instance.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
+            let response = self.instance.send(request.body(batch.to_string())).await?;
             match response.status() {
                 StatusCode::OK => {
-                    read_body(response, MAX_BYTES).await?.context("the response has more than 16 MiB")
+                    let body = read_body(response, MAX_BYTES).await?;
+                    body.context("the response has more than 16 MiB").map(Some)
                 }
+                StatusCode::REQUEST_TIMEOUT if hashes.len() > 1 => Ok(None),
                 _ => Err(failure(response).await),
             }
         };
-        let endpoint = self.0.url(path);
+        let endpoint = self.instance.url(path);
         let body = request.await.with_context(|| format!("cannot look up at {endpoint}"))?;
-        parse(hashes, &body)
-            .with_context(|| format!("the response of {endpoint} is not that of a chart index"))
+        let Some(body) = body else { return Ok(None) };
+        let items = parse(hashes, &body);
+        items.map(Some).with_context(|| format!("the response of {endpoint} is not that of a chart index"))
     }
 }
 

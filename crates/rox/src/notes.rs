@@ -159,7 +159,7 @@ impl CanonicalNotes {
         self.notes.iter().map(|note| note.end_ms.unwrap_or(note.start_ms)).max().unwrap_or(0)
     }
 
-    /// The input of the hash, as described [above](self).
+    /// The input of the hash (docs/formats/note-hash.md).
     #[must_use]
     pub fn canonical_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1 + 10 * self.notes.len());

@@ -28,9 +28,9 @@ SELECT control.system_identifier, pg_is_in_recovery() AS is_standby,
        (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END
         - '0/0')::bigint AS wal,
        hashtextextended(format('%s %s %s', control.system_identifier, extract(epoch FROM pg_postmaster_start_time()),
-                               'catalogue_changes'::regclass::oid), 0) AS origin,
+                               'catalogue_changes'::text::regclass::oid), 0) AS origin,
        hashtextextended(format('%s %s %s', control.system_identifier, database.oid,
-                               'catalogue_changes'::regclass::oid), 0) AS lineage
+                               'catalogue_changes'::text::regclass::oid), 0) AS lineage
 FROM pg_control_system() AS control, pg_database AS database WHERE database.datname = current_database();
 
 CREATE OR REPLACE FUNCTION change_feed_origin() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE

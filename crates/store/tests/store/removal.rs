@@ -247,6 +247,7 @@ const LARGE: &str = "
     SELECT lpad(to_hex(n), 16, '0'), sha256(n::text::bytea), 'Title', 'Artist', 'Creator', 'Hard', '{}'
     FROM generate_series(1, 20000) AS n;
     INSERT INTO rox_files (hash, bytes) SELECT hash, 'rox' FROM charts;
+    INSERT INTO chart_previews (hash, json) SELECT hash, '{}' FROM charts;
     INSERT INTO chart_aliases SELECT chart_hash, chartset_id, substr(chart_hash, 1, 16) FROM chartset_charts;
     INSERT INTO chartset_checks SELECT id, 1 FROM chartsets;
     INSERT INTO removals (entity, removed_at_ms, erased)

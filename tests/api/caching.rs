@@ -82,8 +82,8 @@ async fn reads_leave_no_warnings_in_the_log_of_postgresql() {
     let replicas = Replicas::start(1, &[]);
     let Replicas { postgres, services, chart } = &replicas;
     let polls = async |count: usize| {
-        let end = postgres.statements("WITH server AS MATERIALIZED") + count;
-        let polled = async || (postgres.statements("WITH server AS MATERIALIZED") >= end).then_some(());
+        let end = postgres.statements("server_state AS server") + count;
+        let polled = async || (postgres.statements("server_state AS server") >= end).then_some(());
         within(Duration::from_secs(30), polled).await;
     };
     polls(1).await;

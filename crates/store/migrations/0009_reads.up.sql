@@ -90,7 +90,8 @@ CREATE FUNCTION pattern_order(patterns bytea) RETURNS integer LANGUAGE sql IMMUT
     RETURN get_byte(patterns, 9) + get_byte(patterns, 0) + get_byte(patterns, 1) + get_byte(patterns, 2)
            - get_byte(patterns, 5) - get_byte(patterns, 6) - get_byte(patterns, 7) - get_byte(patterns, 8);
 
--- Up to 12 charts that play like another one, the nearest first, each in another chartset.
+-- Up to 12 charts that play like another one, the nearest first, each in another chartset. Variants of it are left
+-- out: they have the same notes at another tempo.
 --
 -- Of a million charts, the 250 neighbours in each direction of the index have the same rating in hundredths; of
 -- fewer, a similar one. They are ordered again by a distance that compares the shares of all classes of rows and
@@ -103,22 +104,24 @@ CREATE FUNCTION similar_charts(chart_hash bytea) RETURNS TABLE (
         FROM (
             SELECT candidate.hash, candidate.distance
             FROM (
-                SELECT chart.keys, chart.rating, chart.patterns, chart.analysis_version
+                SELECT chart.keys, chart.rating, chart.patterns, chart.analysis_version, chart.variant
                 FROM charts AS chart
                 WHERE chart.hash = similar_charts.chart_hash AND chart.removed_at_ms IS NULL AND chart.rating > 0
             ) AS target, LATERAL (
-                SELECT near.hash, near.analysis_version,
+                SELECT near.hash, near.analysis_version, near.variant,
                        sqrt((100 * ln(near.rating / target.rating::double precision)) ^ 2 + (
                            SELECT sum((get_byte(near.patterns, i) - get_byte(target.patterns, i)) ^ 2)
                            FROM generate_series(0, 9) AS i)) AS distance
                 FROM ((
-                    SELECT chart.hash, chart.rating, chart.patterns, chart.analysis_version FROM charts AS chart
+                    SELECT chart.hash, chart.rating, chart.patterns, chart.analysis_version, chart.variant
+                    FROM charts AS chart
                     WHERE chart.removed_at_ms IS NULL AND chart.rating > 0 AND chart.keys = target.keys
                         AND (chart.rating, pattern_order(chart.patterns))
                             >= (target.rating, pattern_order(target.patterns))
                     ORDER BY chart.rating, pattern_order(chart.patterns) LIMIT 250
                 ) UNION ALL (
-                    SELECT chart.hash, chart.rating, chart.patterns, chart.analysis_version FROM charts AS chart
+                    SELECT chart.hash, chart.rating, chart.patterns, chart.analysis_version, chart.variant
+                    FROM charts AS chart
                     WHERE chart.removed_at_ms IS NULL AND chart.rating > 0 AND chart.keys = target.keys
                         AND (chart.rating, pattern_order(chart.patterns))
                             < (target.rating, pattern_order(target.patterns))
@@ -126,6 +129,7 @@ CREATE FUNCTION similar_charts(chart_hash bytea) RETURNS TABLE (
                 )) AS near
             ) AS candidate
             WHERE candidate.hash <> similar_charts.chart_hash
+                AND (candidate.variant = target.variant) IS NOT TRUE
                 AND candidate.analysis_version = target.analysis_version AND candidate.distance <= 40
             ORDER BY distance, hash LIMIT 60
         ) AS nearest, LATERAL (

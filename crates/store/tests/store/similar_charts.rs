@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_domain::{ChartAnalysis, ChartDraft, KeyCount, NoteHash, Pattern, Patterns, Rating};
+use chart_index_domain::{ChartAnalysis, ChartDraft, KeyCount, NoteHash, Pattern, Patterns, Rating, Variant};
 use chart_index_tests::within;
 
 use crate::support::{Catalogue, chart, folder, hash, id};
@@ -65,6 +65,18 @@ async fn similar_charts_have_a_similar_rating_and_patterns() {
     assert!(similar_sets(&catalogue, 99).await.is_empty(), "of an unknown chart");
     catalogue.database.psql("UPDATE charts SET analysis_version = 2 WHERE rating = 330");
     assert_eq!(similar_sets(&catalogue, 1).await, [2, 6], "without those of another version");
+}
+
+#[tokio::test]
+async fn variants_of_the_chart_are_left_out() {
+    let catalogue = Catalogue::create().await;
+    for (number, variant) in [(1, Some(1)), (2, Some(1)), (3, Some(2)), (4, None)] {
+        let variant = variant.map(|variant| Variant::from_bytes([variant; 32]));
+        let chart = ChartDraft { variant, ..with_rating(number, 4, 300, 50) };
+        catalogue.put(&folder(number.into(), [chart]), 10).await;
+    }
+    assert_eq!(similar_sets(&catalogue, 1).await, [3, 4]);
+    assert_eq!(similar_sets(&catalogue, 4).await, [1, 2, 3]);
 }
 
 #[tokio::test]

@@ -378,7 +378,7 @@ class Preview {
     ["A", "B"].forEach((name, end) => {
       const button = this.loopButtons[end];
       button.textContent = loop[end] < 0 ? name : `${name} ${clock(loop[end])}`;
-      button.ariaLabel = `Loop ${end ? "to" : "from"} here${loop[end] < 0 ? "" : `, now ${clock(loop[end])}`}`;
+      button.ariaLabel = `${button.textContent}: loop ${end ? "to" : "from"} here`;
     });
     this.clearButton.hidden = loop[0] < 0 && loop[1] < 0;
     // A loop that has only one end yet is a line.

@@ -55,9 +55,9 @@ journey("loop, speed, direction and ticks", async (user, page) => {
   await controls.getByRole("slider", { name: "Speed" }).fill("30");
   await controls.getByRole("combobox", { name: "Tempo" }).selectOption("1.5");
   await position(page).fill("1000");
-  await user.activate(controls.getByRole("button", { name: "Loop from here" }));
+  await user.activate(controls.getByRole("button", { name: "A: loop from here" }));
   await position(page).fill("2000");
-  await user.activate(controls.getByRole("button", { name: "Loop to here" }));
+  await user.activate(controls.getByRole("button", { name: "B: loop to here" }));
   await controls.getByText("A 0:01").waitFor();
   await controls.getByText("B 0:02").waitFor();
   assert.equal(await height(), before, "nothing moves");

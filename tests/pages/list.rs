@@ -10,13 +10,18 @@ async fn list_has_a_line_for_each_chart() {
     assert_eq!(titles(&html).len(), 3);
     assert_eq!(links(&html, "/charts/").len(), 4);
     for part in
-        ["<i>7K</i> <bdi>Hard</bdi>", "avg 20.0", "50% LN", "· <a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>"]
+        ["<i>7K</i> <bdi>Hard</bdi>", "peak 20.0", "50% LN", "· <a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>"]
     {
         assert!(html.contains(part), "{part}: {html}");
     }
     assert!(
         html.contains("<bdi>Only</bdi>") && !html.contains("<i>4K</i> <bdi>Only</bdi>"),
         "one key count: {html}"
+    );
+    let by_notes = site.html("/?sort=notes").await;
+    assert!(
+        by_notes.contains("<span class=\"vh\"> notes</span>") && !by_notes.contains("peak 20.0"),
+        "{by_notes}"
     );
     let id = site.id_of("One").await;
     assert!(

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use chart_index_domain::search::{ListItem, SearchQuery};
+use chart_index_domain::search::{ListItem, SearchQuery, Sort};
 use chart_index_domain::{
     ChartsetCopy, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError, SourceKind,
 };
@@ -62,7 +62,9 @@ pub(crate) struct ChartLine {
     pub(crate) level: Level,
     pub(crate) keys: u8,
     pub(crate) difficulty: String,
-    pub(crate) density_avg: String,
+    pub(crate) density_peak: String,
+    /// The number of its notes, instead of its density if the list is sorted by it.
+    pub(crate) notes: Option<String>,
     pub(crate) long_notes: String,
     /// An SVG path, empty if it is not known.
     pub(crate) curve: String,
@@ -181,7 +183,7 @@ fn chart_lines(
     let is_filtered = matcher.is_some() && !charts.is_empty();
     let is_match =
         |listed: &ListedChart| matcher.as_ref().is_some_and(|matcher| matcher.matches(&listed.chart));
-    let lines = charts.into_iter().map(|listed| ChartLine::new(is_match(&listed), listed));
+    let lines = charts.into_iter().map(|listed| ChartLine::new(is_match(&listed), search.sort, listed));
     let mut lines: Vec<_> = lines.filter(|line| line.is_match || !only_matches).collect();
     let has_no_match = is_filtered && lines.iter().all(|line| !line.is_match);
     let more = lines.len().saturating_sub(MAX_CHARTS);
@@ -190,14 +192,15 @@ fn chart_lines(
 }
 
 impl ChartLine {
-    fn new(is_match: bool, ListedChart { chart, curve }: ListedChart) -> Self {
+    fn new(is_match: bool, sort: Sort, ListedChart { chart, curve }: ListedChart) -> Self {
         let numbers = chart.numbers;
         Self {
             hash: chart.hash.to_string(),
             level: Level::new(&chart),
             keys: numbers.keys.get(),
             difficulty: named(chart.difficulty, "Unnamed"),
-            density_avg: format!("{:.1}", numbers.density_avg),
+            density_peak: format!("{:.1}", numbers.density_peak),
+            notes: (sort == Sort::Notes).then(|| format::count(numbers.notes.into())),
             long_notes: format::share(numbers.lns, numbers.notes),
             curve: curve.as_ref().map(curve::in_line).unwrap_or_default(),
             is_match,

@@ -71,7 +71,7 @@ async fn links_and_anchors_resolve() {
         let response = client.get(path).await;
         // Examples of errors are linked as well.
         let is_example = path.starts_with("/api/") || path.starts_with("/go/");
-        let statuses: &[u16] = if is_example { &[200, 302, 400, 404, 410] } else { &[200, 303] };
+        let statuses: &[u16] = if is_example { &[200, 302, 303, 400, 404, 410] } else { &[200, 303] };
         assert!(statuses.contains(&response.status.as_u16()), "{link}: {}", response.status);
         let html = String::from_utf8_lossy(&response.body).into_owned();
         assert!(anchor.is_empty() || attributes(&html, "id").contains(&anchor.to_owned()), "{link}");

@@ -76,8 +76,8 @@ const FAULTS: [PlantedFault; 32] = [
         "a limit of 241",
         Check::Limits,
         "crates/ratelimit/src/window_script.rs",
-        "command.arg(limit.get());",
-        "command.arg(limit.get() + 1);",
+        "argument(limit.get().into());",
+        "argument(i64::from(limit.get()) + 1);",
     ),
     fault(
         "the feed skips a sequence",
@@ -117,9 +117,9 @@ const FAULTS: [PlantedFault; 32] = [
     fault(
         "charts are unknown during an outage",
         Check::Untouched,
-        "services/lookup/src/handlers.rs",
-        "= store.chart(hash).await? else",
-        "= store.chart(hash).await.unwrap_or_default() else",
+        "services/lookup/src/charts.rs",
+        "= state.store.chart(hash).await?;",
+        "= state.store.chart(hash).await.unwrap_or_default();",
     ),
     fault(
         "a 503 has no Retry-After",
@@ -202,8 +202,8 @@ const FAULTS: [PlantedFault; 32] = [
         "previews share the cache entries of ROX files",
         Check::Immutability,
         "crates/cache/src/key.rs",
-        "kind: Kind::Preview, fields: 0,",
-        "kind: Kind::Rox, fields: 0,",
+        "Self::new(Kind::Preview, *hash.as_bytes())",
+        "Self::new(Kind::Rox, *hash.as_bytes())",
     ),
     fault(
         "details have removed charts",

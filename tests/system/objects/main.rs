@@ -119,7 +119,7 @@ async fn bucket_holds_the_files() {
     }
     let collected = site.run(&["objects", "gc", "--grace", "0s"]);
     assert!(
-        collected.starts_with("80 objects with ") && collected.contains(", 0 with 0 bytes"),
+        collected.starts_with("40 objects with ") && collected.contains(", 0 with 0 bytes"),
         "{collected}"
     );
 }

@@ -1,13 +1,12 @@
 //! What the OpenAPI document says of the operations: parameters and responses.
 
-use chart_index_domain::Lineage;
 use chart_index_http::openapi::{Responses, errors, json, with_cache_policies};
 use chart_index_http::{CachePolicy, ErrorType};
 use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::{IntoParams, IntoResponses, PartialSchema};
+use utoipa::{IntoParams, IntoResponses};
 
 use super::feed_json::ChangesBody;
 use super::page_request::{DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT};
@@ -38,7 +37,9 @@ fn integer(name: &str, default: u32, min: u64, max: u64) -> Parameter {
 
 fn lineage() -> Parameter {
     let parameter = ParameterBuilder::new().name("lineage").parameter_in(ParameterIn::Query);
-    parameter.required(Required::False).schema(Some(Lineage::schema())).build()
+    // An empty value counts as absent.
+    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^([0-9a-f]{16})?$"));
+    parameter.required(Required::False).schema(Some(schema)).build()
 }
 
 pub(crate) struct ChangesResponses;

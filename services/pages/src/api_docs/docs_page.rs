@@ -281,7 +281,7 @@ impl Part {
 /// The first example of an operation that is a success.
 fn success(method: &str, path: &str) -> Option<reference::Example<'static>> {
     let mut examples = reference::examples().filter(|example| is_of(method, path, example));
-    examples.find(|example| matches!(example.status, "200" | "302"))
+    examples.find(|example| matches!(example.status, "200" | "302" | "303"))
 }
 
 fn facts(method: &'static str, path: &str, operation: &Operation) -> OperationFacts {

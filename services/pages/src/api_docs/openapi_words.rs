@@ -84,7 +84,10 @@ pub(crate) fn describe_operations(paths: &mut Paths) {
         operation.summary = Some(summary.to_owned());
         operation.description = Some(first_paragraphs(section.text).to_owned());
         operation.external_docs = Some(external_docs(&format!("/docs/api/{}", anchor(section.heading))));
-        let parameters = reference::rows(section.text, "Parameter");
+        // Other operations describe only what the list does not.
+        let list = reference::section("Chartset list");
+        let parameters: Vec<Row> =
+            [section.text, list].into_iter().flat_map(|text| reference::rows(text, "Parameter")).collect();
         let examples: Vec<Example<'_>> =
             reference::examples().filter(|example| is_of(method, path, example)).collect();
         for parameter in operation.parameters.iter_mut().flatten() {
@@ -133,7 +136,7 @@ fn describe_parameter(parameter: &mut Parameter, rows: &[Row], path: &str, examp
         let default = default.map(|text| format!(". Default: {text}")).unwrap_or_default();
         parameter.description = row.cells.first().map(|text| format!("{text}{default}"));
     }
-    let sent = examples.iter().filter(|example| matches!(example.status, "200" | "302"));
+    let sent = examples.iter().filter(|example| matches!(example.status, "200" | "302" | "303"));
     if let Some(value) = sent.into_iter().find_map(|example| value_in(parameter, path, example.target)) {
         *parameter = ParameterBuilder::from(parameter.clone()).example(Some(value)).build();
     }

@@ -108,10 +108,14 @@ pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {
     tagged(response(description, policy).content("application/json", content), policy, true)
 }
 
-/// Adds the headers with what is left of the rate limit to the responses that no shared cache may keep.
+/// Adds the headers with what is left of the rate limit to the responses that no shared cache may keep. Of a 414
+/// the group is `other`, as of a 400 for the `Host`.
 pub fn add_budget(responses: &mut Responses) {
-    for response in responses.values_mut() {
+    for (status, response) in responses {
         let RefOr::T(response) = response else { continue };
+        if status == StatusCode::URI_TOO_LONG.as_str() {
+            continue;
+        }
         let cache_control = response.headers.get("Cache-Control").map(serde_json::to_string);
         if cache_control.is_some_and(|json| json.is_ok_and(|json| json.contains("no-store"))) {
             for (name, header) in rate_limit_headers() {

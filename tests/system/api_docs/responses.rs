@@ -84,7 +84,7 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         of_set("/api/chartsets/{id}", "/api/chartsets"),
         Requests {
             path: "/api/random",
-            success: "/api/random".to_owned(),
+            success: "/api/random?query=title:Byeolbit".to_owned(),
             bad: "/api/random?keys=3".to_owned(),
             missing: Some("/api/random?q=!".to_owned()),
         },

@@ -37,7 +37,7 @@ def before_call(context, case, **kwargs):
         return
     if case.path == "/api/changes":
         (case.query or {}).pop("lineage", None)
-    query = (case.query or {}) if case.path == "/api/chartsets" else {}
+    query = (case.query or {}) if case.path in ("/api/chartsets", "/api/random") else {}
     for name, other in (("after", "page"), ("set", "pack")):
         if name in query:
             query.pop(other, None)
@@ -49,8 +49,9 @@ def before_call(context, case, **kwargs):
     if isinstance(query.get("pattern"), str):
         query["pattern"] = query["pattern"].split(",")[0]
     if case.path == "/api/charts/lookup" and isinstance(case.body, dict):
-        case.body["charts"] = [with_one_identifier(chart) for chart in case.body.get("charts", [])][:50]
-        case.body["hashes"] = case.body.get("hashes", [])[:49] + ["0" * 64]
+        # As many as a batch with variants and chartsets may have.
+        case.body["charts"] = [with_one_identifier(chart) for chart in case.body.get("charts", [])][:12]
+        case.body["hashes"] = case.body.get("hashes", [])[:12] + ["0" * 64]
 
 
 def with_one_identifier(chart):

@@ -108,8 +108,8 @@ pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {
     tagged(response(description, policy).content("application/json", content), policy, true)
 }
 
-/// Adds the headers with what is left of the rate limit to the responses that no shared cache may keep. Of a 414
-/// the group is `other`, as of a 400 for the `Host`.
+/// Adds the headers with what is left of the rate limit to the responses that no shared cache may keep. Of a
+/// 414 the group is `other`, as of a 400 for the `Host`.
 pub fn add_budget(responses: &mut Responses) {
     for (status, response) in responses {
         let RefOr::T(response) = response else { continue };

@@ -27,6 +27,7 @@ mod rox_file;
 mod simfile;
 mod text_encoding;
 
+pub use chart_index_rox::InvalidNotes;
 pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};
 pub use format::{ChartFormat, skip_replaced_simfiles};
 pub use patterns::patterns;

@@ -36,20 +36,9 @@ pub enum Refusal {
         /// The mode as the file spells it, truncated.
         mode: String,
     },
-    /// The chart has no playable note.
-    #[error("no notes")]
-    NoNotes,
-    /// Charts with this number of keys are not indexed.
+    /// The notes of the chart have no note hash.
     #[error(transparent)]
-    KeyCount(#[from] InvalidKeyCount),
-    /// A note is in a column that the chart does not have.
-    #[error("note in column {column} (from 0) of a chart with {keys} keys")]
-    Column {
-        /// The column, from 0.
-        column: u8,
-        /// The chart's key count.
-        keys: u8,
-    },
+    Notes(#[from] InvalidNotes),
     /// A note starts while a long note in the same column is held: no player can hit it.
     #[error("note inside a long note in column {column} (from 0) at {time_ms} ms")]
     NoteInsideLongNote {
@@ -58,9 +47,6 @@ pub enum Refusal {
         /// When the inner note starts, on the timeline of the file.
         time_ms: i64,
     },
-    /// A time is not a number, or does not fit into `u32` milliseconds after the first note.
-    #[error("time out of range")]
-    TimeOutOfRange,
     /// The chart has no BPM.
     #[error("no BPM")]
     NoBpm,
@@ -155,7 +141,7 @@ impl Refusal {
                 Self::NoteInsideLongNote { column: *column, time_ms: time_us.div_euclid(1000) }
             }
             InvalidChart::InvalidColumn { column, key_count } => {
-                Self::Column { column: *column, keys: *key_count }
+                InvalidNotes::Column { column: *column, keys: *key_count }.into()
             }
             InvalidChart::NoBpmTimingPoint => Self::NoBpm,
             other => Self::undecodable(&other.to_string()),
@@ -166,7 +152,7 @@ impl Refusal {
         match error {
             RoxError::Invalid(error) => Self::from_invalid(error),
             RoxError::LimitExceeded { what, .. } => Self::LimitExceeded { what },
-            RoxError::TimeOutOfRange => Self::TimeOutOfRange,
+            RoxError::TimeOutOfRange => InvalidNotes::TimeOutOfRange.into(),
             RoxError::Notes(error) => (*error).into(),
             other => Self::undecodable(&match other.source() {
                 Some(cause) => format!("{other}: {cause}"),
@@ -180,14 +166,9 @@ impl Refusal {
     }
 }
 
-impl From<InvalidNotes> for Refusal {
-    fn from(error: InvalidNotes) -> Self {
-        match error {
-            InvalidNotes::NoNotes => Self::NoNotes,
-            InvalidNotes::KeyCount(error) => Self::KeyCount(error),
-            InvalidNotes::Column { column, keys } => Self::Column { column, keys },
-            InvalidNotes::TimeOutOfRange => Self::TimeOutOfRange,
-        }
+impl From<InvalidKeyCount> for Refusal {
+    fn from(error: InvalidKeyCount) -> Self {
+        InvalidNotes::from(error).into()
     }
 }
 

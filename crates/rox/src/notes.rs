@@ -42,7 +42,7 @@ pub enum InvalidNotes {
         /// The key count of the chart.
         keys: u8,
     },
-    /// A time does not fit into `u32` milliseconds after the first note.
+    /// A time is not a number, or does not fit into `u32` milliseconds after the first note.
     #[error("time out of range")]
     TimeOutOfRange,
 }

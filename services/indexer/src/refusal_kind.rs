@@ -1,7 +1,7 @@
 //! The kinds of refusals, for reports and metrics.
 
-use chart_index_chartfile::Refusal;
 use chart_index_chartfile::archive::EntryError;
+use chart_index_chartfile::{InvalidNotes, Refusal};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
@@ -47,11 +47,11 @@ impl From<&Refusal> for RefusalKind {
             Refusal::LimitExceeded { .. } => Self::DecodingLimit,
             Refusal::OtherGameMode { .. } => Self::OtherGameMode,
             Refusal::UnknownMode { .. } => Self::UnknownGameMode,
-            Refusal::NoNotes => Self::NoNotes,
-            Refusal::KeyCount(_) => Self::KeyCount,
-            Refusal::Column { .. } => Self::Column,
+            Refusal::Notes(InvalidNotes::NoNotes) => Self::NoNotes,
+            Refusal::Notes(InvalidNotes::KeyCount(_)) => Self::KeyCount,
+            Refusal::Notes(InvalidNotes::Column { .. }) => Self::Column,
+            Refusal::Notes(InvalidNotes::TimeOutOfRange) => Self::TimeOutOfRange,
             Refusal::NoteInsideLongNote { .. } => Self::NoteInsideLongNote,
-            Refusal::TimeOutOfRange => Self::TimeOutOfRange,
             Refusal::NoBpm => Self::NoBpm,
             Refusal::NotPlayed { .. } => Self::NotPlayed,
             Refusal::Indeterminate { .. } => Self::Indeterminate,

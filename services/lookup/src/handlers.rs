@@ -203,7 +203,8 @@ pub(crate) async fn preview(
 /// The maximum number of bytes of a ROX file whose preview takes a tenth of a millisecond.
 const SHORT_ROX_FILE: usize = 4 * 1024;
 
-/// Computes the preview, of a long chart on the background runtime: it takes milliseconds.
+/// Computes the preview: to store it would double the database (benchmarks/results/2026-11-28-one-file.md).
+/// That of a long chart takes milliseconds, on the background runtime.
 async fn read_preview(state: &LookupState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(RoxFile { bytes, .. }) = state.store.rox(hash).await? else {
         return Ok(CachedResponse::NotFound);

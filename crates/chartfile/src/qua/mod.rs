@@ -5,7 +5,7 @@
 mod block_yaml;
 mod yaml;
 
-use chart_index_rox::{Metadata, Note, RoxChart, TimingPoint};
+use chart_index_rox::{InvalidNotes, Metadata, Note, RoxChart, TimingPoint};
 
 use self::block_yaml::read_block_document;
 use self::yaml::{Node, read_document};
@@ -53,7 +53,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<GameChart, Refusal> {
     chart.timing_points = timing_points(&root)?;
     let objects = root.list("HitObjects")?;
     if objects.is_empty() {
-        return Err(Refusal::NoNotes);
+        return Err(InvalidNotes::NoNotes.into());
     }
     let samples = root.optional_list("CustomAudioSamples")?.len();
     for object in objects {
@@ -123,7 +123,7 @@ fn note(object: &Node<'_>, keys: u8, samples: usize) -> Result<Option<Note>, Ref
     let column = match u8::try_from(i64::from(lane) - 1) {
         Ok(column) if column < keys => column,
         _ if lane < 1 => return Err(Refusal::NotPlayed { reason: "a note in a lane below 1" }),
-        column => return Err(Refusal::Column { column: column.unwrap_or(u8::MAX), keys }),
+        column => return Err(InvalidNotes::Column { column: column.unwrap_or(u8::MAX), keys }.into()),
     };
     // Values that the game cannot read are errors here as well.
     object.enumeration("HitSound", HIT_SOUNDS)?;

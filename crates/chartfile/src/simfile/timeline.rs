@@ -4,7 +4,7 @@
 //! TimingData.cpp). Times are computed in double precision from row 0, without the offset of the song
 //! (docs/formats/note-hash.md, "Simfiles").
 
-use chart_index_rox::TimingPoint;
+use chart_index_rox::{InvalidNotes, TimingPoint};
 
 use super::number::Number;
 use super::timing::{Bpm, Timing, beat_of, row_of};
@@ -126,7 +126,7 @@ pub(super) fn microseconds(seconds: f64) -> Result<i64, Refusal> {
     if seconds.abs() <= MAX_SECONDS {
         Ok((seconds * 1e6).round() as i64)
     } else {
-        Err(Refusal::TimeOutOfRange)
+        Err(InvalidNotes::TimeOutOfRange.into())
     }
 }
 

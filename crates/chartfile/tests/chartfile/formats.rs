@@ -234,7 +234,7 @@ fn qua_modes_are_1_to_10_keys() {
         assert_eq!(refusal(ChartFormat::Qua, &text), Refusal::UnknownMode { mode: mode.to_owned() });
     }
     let eight = qua("Mode: Keys8", "- Bpm: 120", "- Lane: 1");
-    assert_eq!(refusal(ChartFormat::Qua, &eight), Refusal::KeyCount(InvalidKeyCount(8)));
+    assert_eq!(refusal(ChartFormat::Qua, &eight), InvalidKeyCount(8).into());
 }
 
 #[test]

@@ -26,7 +26,8 @@ use crate::Store;
 impl Store {
     /// Returns the position of the server: the last sequence, and the origin of those that it assigns.
     pub async fn position(&self) -> Result<Position, ReadError> {
-        self.read_position("SELECT last_sequence, change_feed_origin() FROM change_feed").await
+        self.read_position("SELECT last_sequence, server.origin FROM change_feed, server_state AS server")
+            .await
     }
 
     /// Returns the position of the feed: the last sequence, and the origin that assigned it. What is read

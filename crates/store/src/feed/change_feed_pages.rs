@@ -146,7 +146,7 @@ async fn read_page(
     after: i64,
     limit: u32,
 ) -> Result<Option<FeedPage>, sqlx::Error> {
-    let feed = sqlx::query_as("SELECT change_feed_lineage(), is_lost_sequence($1)").bind(after);
+    let feed = sqlx::query_as("SELECT lineage, is_lost_sequence($1) FROM server_state").bind(after);
     let (lineage_of_feed, is_lost): (i64, bool) = feed.fetch_one(&mut *connection).await?;
     if is_lost {
         return Ok(None);

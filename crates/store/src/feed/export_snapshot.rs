@@ -67,7 +67,7 @@ impl Store {
                 .execute(&mut connection)
                 .await?;
             sqlx::query_as(
-                "SELECT change_feed_lineage(), (SELECT last_sequence FROM change_feed),
+                "SELECT (SELECT lineage FROM server_state), (SELECT last_sequence FROM change_feed),
                         (SELECT count(*) FROM chartsets WHERE shown), (SELECT count(*) FROM known_charts)",
             )
             .fetch_one(&mut connection)

@@ -119,7 +119,7 @@ impl Store {
                  WHERE sequence > $1 AND octet_length(entity) = 8 ORDER BY sequence LIMIT $3
              )
              SELECT is_lost_sequence($1) OR change_feed_origin_of($1) <> $2 AS is_lost,
-                    change_feed_origin() AS origin,
+                    (SELECT origin FROM server_state) AS origin,
                     (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS asked_ms,
                     min(changed_at_ms) AS oldest_ms, count(*) AS count
              FROM unapplied",

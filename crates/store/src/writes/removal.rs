@@ -105,7 +105,7 @@ impl Store {
     pub async fn has_removal_after(&self, of: Option<Lineage>, sequence: u64) -> Result<bool, ReadError> {
         self.short_read("read the last removal", |mut connection| async move {
             let (lineage, last): (i64, i64) =
-                sqlx::query_as("SELECT change_feed_lineage(), last_removal FROM change_feed")
+                sqlx::query_as("SELECT lineage, last_removal FROM server_state, change_feed")
                     .fetch_one(&mut *connection)
                     .await?;
             connection.release();

@@ -65,8 +65,8 @@ fn info(contact: Option<&str>) -> Info {
     let conventions = reference::section("Conventions").trim();
     let extensions = "Where `x-extension` is `true`, and for the values in `x-extension-values`, this service goes \
                       beyond the contract of the API: other implementations need not have it. `x-rate-limit` has the \
-                      group of an operation, and the maximum number of `requests` of a client in so many `seconds` to \
-                      the operations of the group together. Numbers out of the range \
+                      group of an operation, and the number of `requests` that a client may send to the operations of \
+                      the group together in `seconds`. Numbers out of the range \
                       `x-clamped-to` are clamped to it. An empty value of a query parameter counts as absent. Later \
                       versions may add values to `x-extensible-enum`.";
     InfoBuilder::new()

@@ -31,7 +31,7 @@ pub fn extension() -> Extensions {
     [("x-extension", true)].into_iter().collect()
 }
 
-/// The query parameter `include`. Its values are separated by commas; repeated, it is 400.
+/// The query parameter `include`. Its values are separated by commas, or in several parameters.
 #[must_use]
 pub fn include_parameter(accepted: &[FieldGroup]) -> Parameter {
     let names = accepted.iter().map(|group| group.as_str());

@@ -98,7 +98,7 @@ pub(crate) struct ListParameters;
 impl IntoParams for ListParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let keys = query("keys", ArrayBuilder::new().items(KeyCount::schema()).min_items(Some(1)));
-        // `keys=4,7` and not `keys=4&keys=7`, which is 400.
+        // The form of the contract. `keys=4&keys=7` is accepted as well.
         let keys = keys.style(Some(ParameterStyle::Form)).explode(Some(false));
         let order = query("order", Ref::from_schema_name(Direction::name()));
         let extensions = [Sort::MainBpm, Sort::Rating, Sort::Notes, Sort::Relevance].map(Sort::as_str);

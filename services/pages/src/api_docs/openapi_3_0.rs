@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 /// `examples` of schemas.
 pub(crate) fn to_3_0(mut document: Value) -> Value {
     document["openapi"] = json!("3.0.3");
-    if let Some(license) = document["info"]["license"].as_object_mut() {
-        license.remove("identifier");
+    if let Some(license) = document["info"]["license"].as_object_mut()
+        && let Some(Value::String(identifier)) = license.remove("identifier")
+    {
+        license.insert("url".to_owned(), format!("https://spdx.org/licenses/{identifier}.html").into());
     }
     convert(&mut document);
     document
@@ -58,7 +60,7 @@ mod tests {
         });
         let expected = json!({
             "openapi": "3.0.3",
-            "info": {"license": {"name": "MIT"}},
+            "info": {"license": {"name": "MIT", "url": "https://spdx.org/licenses/MIT.html"}},
             "schema": {"$ref": "#/a"},
             "described": {"description": "A", "allOf": [{"$ref": "#/a"}]},
             "items": [{"type": "string", "example": "a"}],

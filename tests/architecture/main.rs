@@ -27,7 +27,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("lookup", &["cache", "domain", "http", "objects", "ratelimit", "rox", "store"]),
     ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     ("bulk", &["domain", "http", "instrumentation", "ratelimit", "store"]),
-    ("pages", &["browse", "bulk", "cache", "domain", "http", "lookup", "ratelimit", "store"]),
+    ("pages", &["browse", "bulk", "cache", "cli", "domain", "http", "lookup", "ratelimit", "store"]),
     (
         "server",
         &[

@@ -14,6 +14,13 @@ use super::*;
 /// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
+/// What the operator says about the use of the catalogue: the variable, and the field of the manifest.
+const OPERATOR: [(&str, &str, &str); 3] = [
+    ("CONTACT", "contact", "charts@operator.example"),
+    ("DATA_LICENSE", "license", "CC0-1.0"),
+    ("TERMS_URL", "terms", "https://operator.example/terms"),
+];
+
 /// An index with three chartsets of one chart each, and an export.
 struct Exported {
     database: Database,
@@ -72,6 +79,23 @@ async fn withdrawn_export_is_replaced_without_rox_files() {
     }
     // Only what `follow` has written itself is deleted.
     within(TIMEOUT, async || (exported.list() == [&*original, &*last]).then_some(())).await;
+}
+
+#[tokio::test]
+async fn manifests_have_the_words_of_the_operator() {
+    let exported = Exported::new(&[]).await;
+    let original = exported.list().pop().unwrap();
+    let mut follow = exported.follow();
+    for (variable, field, value) in OPERATOR {
+        assert_eq!(manifest(&original).get(field), None);
+        follow.env(variable, value);
+    }
+    let _follow = RunningIndexer::start(&mut follow);
+    exported.database.run(&["remove", "chart", &exported.hashes[0]]);
+    let newest = manifest(&exported.wait_for_export_after(&original).await);
+    for (_, field, value) in OPERATOR {
+        assert_eq!(newest[field], value);
+    }
 }
 
 #[tokio::test]

@@ -138,13 +138,20 @@ async fn first_visit_is_three_requests_and_40_kb() {
 }
 
 #[tokio::test]
-async fn about_names_the_contact() {
-    let site = Site::with(&Library::new(), &[("CONTACT", "charts@operator.example")]).await;
+async fn about_names_the_contact_and_the_terms() {
+    let variables = [
+        ("CONTACT", "charts@operator.example"),
+        ("DATA_LICENSE", "CC-BY-4.0"),
+        ("TERMS_URL", "https://operator.example/terms"),
+    ];
+    let site = Site::with(&Library::new(), &variables).await;
     let html = site.html("/about").await;
+    assert!(html.contains("<a href=\"https://spdx.org/licenses/CC-BY-4.0.html\">CC-BY-4.0</a>"), "{html}");
+    assert!(html.contains("<a href=\"https://operator.example/terms\">terms of use</a>"), "{html}");
     assert!(
         html.contains("<a href=\"mailto:charts@operator.example\">charts@operator.example</a>"),
         "{html}"
     );
     let html = Site::new(&Library::new()).await.html("/about").await;
-    assert!(html.contains("has not named a contact"), "{html}");
+    assert!(html.contains("has not named a contact") && !html.contains("Use of the data"), "{html}");
 }

@@ -4,14 +4,17 @@
 //! - [`SecretParser`], [`CommaSeparated`]: values that errors must not print, such as URLs with a password, and
 //!   files with them.
 //! - [`escape_controls`], [`escape_controls_in_json`]: text of others, for terminals and logs.
+//! - [`OperatorArguments`]: what an operator says about the use of the catalogue.
 //! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][]: durations.
 
 mod duration;
 mod escape;
+mod operator;
 mod parse;
 mod secret;
 
 pub use duration::{parse_delay_milliseconds, parse_milliseconds};
 pub use escape::{escape_controls, escape_controls_in_json};
+pub use operator::{DataLicense, InvalidLicense, OperatorArguments};
 pub use parse::parse;
 pub use secret::{CommaSeparated, SecretParser};

@@ -145,6 +145,18 @@ pub struct ExportManifest {
     /// Number of charts that are left out, since their ROX files are lost; omitted if there is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_charts: u64,
+    /// How to reach the operator of the index, if the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub contact: Option<String>,
+    /// The licence of the records, an SPDX identifier or a URL, if the operator says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub license: Option<String>,
+    /// The URL of the terms of use, if the operator has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub terms: Option<String>,
     /// All files but the manifest itself and its signature.
     pub files: Vec<ExportedFile>,
 }

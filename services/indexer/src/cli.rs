@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chart_index_cli::parse_milliseconds;
+use chart_index_cli::{OperatorArguments, parse_milliseconds};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_objects::{ObjectStoreArguments, ObjectStoreConfig, Objects};
 use chart_index_search::MeilisearchArguments;
@@ -267,6 +267,8 @@ pub(crate) enum Command {
         parquet: bool,
         #[command(flatten)]
         signing: SigningArguments,
+        #[command(flatten)]
+        operator: OperatorArguments,
     },
     /// Import an export into the index, which may be empty or not
     ///

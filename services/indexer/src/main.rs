@@ -148,8 +148,10 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox, sqlite, parquet, signing: SigningArguments { sign_key } } => {
-            let (store, options) = (store()?, ExportOptions { directory, rox, sqlite, parquet, sign_key });
+        Command::Export { directory, rox, sqlite, parquet, signing, operator } => {
+            let SigningArguments { sign_key } = signing;
+            let options = ExportOptions { directory, rox, sqlite, parquet, sign_key, operator };
+            let store = store()?;
             let work = async { export::export(&store, &options).await.map(drop) };
             return until_signalled(work, EXPORT_INTERRUPTED, None).await;
         }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use chart_index_cli::DataLicense;
 use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
+
+use url::Url;
 
 use crate::PagesState;
 use crate::layout::Layout;
@@ -16,6 +19,8 @@ use crate::render::render;
 struct AboutTemplate {
     layout: Layout,
     contact: Option<Contact>,
+    license: Option<DataLicense>,
+    terms: Option<Url>,
 }
 
 /// How to reach the operator.
@@ -46,8 +51,13 @@ pub(crate) async fn about(
             .to_owned(),
         ..Layout::new("About", "/about", settings.public_url.as_ref())
     };
-    let contact = settings.contact.as_deref().map(str::trim).filter(|contact| !contact.is_empty());
-    let html = render(&AboutTemplate { layout, contact: contact.map(Contact::new) })?;
+    let operator = settings.operator.clone();
+    let html = render(&AboutTemplate {
+        layout,
+        contact: operator.contact.as_deref().map(Contact::new),
+        license: operator.data_license,
+        terms: operator.terms_url,
+    })?;
     Ok(TextBody::new(html).into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 

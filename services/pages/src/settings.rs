@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 
+use chart_index_cli::OperatorArguments;
 use clap::Args;
 use url::Url;
 
 /// What an operator says about the site.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct PagesSettings {
     /// Public URL of the pages, such as `https://charts.example`, for canonical links, the sitemap, previews
     /// of links, feeds and the search of browsers. Without it, feeds have relative links, and the others are
@@ -14,10 +15,9 @@ pub struct PagesSettings {
     #[arg(long, env = "PUBLIC_URL")]
     pub public_url: Option<PublicUrl>,
 
-    /// How to reach the operator, an e-mail address or a URL: named on `/about` for questions and for the
-    /// removal of entries.
-    #[arg(long, env = "CONTACT")]
-    pub contact: Option<String>,
+    /// How to reach the operator, and on which terms the catalogue may be used.
+    #[command(flatten)]
+    pub operator: OperatorArguments,
 }
 
 impl PagesSettings {

@@ -9,7 +9,8 @@ use super::{documents, read, serve_samples};
 
 #[tokio::test]
 async fn document_is_cacheable_and_open_to_any_origin() {
-    let (_database, service) = serve_samples(&[("CONTACT", "me@example.org")]).await;
+    let (_database, service) =
+        serve_samples(&[("CONTACT", "me@example.org"), ("DATA_LICENSE", "CC0-1.0")]).await;
     let response = service.client().get("/docs/openapi.json").await;
     assert_eq!(response.header("content-type"), "application/json");
     assert!(response.header("cache-control").starts_with("public, max-age="));
@@ -20,7 +21,7 @@ async fn document_is_cacheable_and_open_to_any_origin() {
     let document = response.json();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(document["info"]["contact"]["email"], "me@example.org");
-    assert_eq!(document["info"]["license"]["identifier"], "MIT");
+    assert_eq!(document["info"]["license"]["identifier"], "CC0-1.0");
     assert_eq!(document["servers"][0]["url"], "/");
 }
 

@@ -17,6 +17,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("ALPHA_SOURCE_PAGE", "", "a choice of the operator"),
     ("BETA_SOURCE_PAGE", "", "a choice of the operator"),
     ("CONTACT", "", "a choice of the operator"),
+    ("DATA_LICENSE", "", "a choice of the operator"),
     ("CACHE_BYTES", "", "the memory limits are set for the default"),
     ("CDN_MAX_AGE_SECONDS", "", "there is no CDN: docs/operations/cdn.md"),
     ("DATABASE_READ_HOST", "", "there is one server"),
@@ -53,6 +54,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("RUST_LOG", "", "the default logs what operators need"),
     ("SERVICES", "", "a replica serves everything"),
     ("SEARCH_MAX_LAG_MS", "", "the default is that of the service level objective"),
+    ("TERMS_URL", "", "a choice of the operator"),
     ("WORKER_THREADS", "", "one for each core that the container may use"),
     ("WRITE_TIMEOUT_MS", "", "the reverse proxies read faster"),
 ];

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use chart_index_cli::SecretParser;
+use chart_index_cli::{OperatorArguments, SecretParser};
 use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName, ExportedFile, NoteHash};
 use chart_index_store::{ExportSnapshot, Store};
 use chart_index_telemetry::print;
@@ -51,6 +51,8 @@ pub(crate) struct ExportOptions {
     pub(crate) parquet: bool,
     /// The key that signs the manifest.
     pub(crate) sign_key: Option<SignKey>,
+    /// What the manifest says about the use of the catalogue.
+    pub(crate) operator: OperatorArguments,
 }
 
 /// How exports are signed.
@@ -132,6 +134,9 @@ async fn write_all(
         chartsets,
         charts: size.charts - lost_charts,
         lost_charts,
+        contact: options.operator.contact.clone(),
+        license: options.operator.data_license.as_ref().map(ToString::to_string),
+        terms: options.operator.terms_url.as_ref().map(ToString::to_string),
         files,
     };
     Ok((manifest, lost))
@@ -243,6 +248,9 @@ mod tests {
             chartsets: 0,
             charts: 0,
             lost_charts: 0,
+            contact: None,
+            license: None,
+            terms: None,
             files: Vec::new(),
         };
         assert_eq!(name_of(&manifest).unwrap().to_string(), "20261122T182049Z-12345");

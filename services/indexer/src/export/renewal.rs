@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use chart_index_cli::OperatorArguments;
 use chart_index_domain::{ExportFile, ExportManifest, ExportName};
 use chart_index_store::Store;
 use chart_index_telemetry::print;
@@ -29,6 +30,8 @@ pub(crate) struct RenewalArguments {
     exports_dir: Option<PathBuf>,
     #[command(flatten)]
     signing: SigningArguments,
+    #[command(flatten)]
+    operator: OperatorArguments,
 }
 
 /// Writes an export whenever the newest one is from before a removal, with its files apart from the ROX files,
@@ -44,9 +47,10 @@ pub(crate) struct Renewal {
 impl Renewal {
     /// `None` without a folder.
     pub(crate) fn new(store: Store, arguments: RenewalArguments) -> Option<Self> {
-        let RenewalArguments { exports_dir, signing: SigningArguments { sign_key } } = arguments;
+        let RenewalArguments { exports_dir, signing: SigningArguments { sign_key }, operator } = arguments;
         let directory = exports_dir?;
-        let options = ExportOptions { directory, rox: false, sqlite: false, parquet: false, sign_key };
+        let options =
+            ExportOptions { directory, rox: false, sqlite: false, parquet: false, sign_key, operator };
         Some(Self { store, options, written: None })
     }
 

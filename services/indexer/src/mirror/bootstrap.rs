@@ -189,6 +189,9 @@ mod tests {
                 chartsets,
                 charts,
                 lost_charts: 0,
+                contact: None,
+                license: None,
+                terms: None,
                 files: vec![file(ExportFile::Rox, rox), file(ExportFile::Chartsets, lines)],
             };
             check_sizes(&manifest, max_bytes).map_err(|error| error.to_string())

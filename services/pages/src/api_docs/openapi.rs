@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use chart_index_cli::{DataLicense, OperatorArguments};
 use chart_index_http::openapi::{add_budget, schemas};
 use chart_index_ratelimit::{Group, Limits};
 use serde_json::json;
@@ -21,7 +22,7 @@ pub(crate) fn document(settings: &PagesSettings, limits: &Limits) -> OpenApi {
     let base = settings.public_url.as_ref().map_or("", PublicUrl::as_str);
     let server = if base.is_empty() { "/" } else { base };
     let mut document = OpenApiBuilder::new()
-        .info(info(settings.contact.as_deref()))
+        .info(info(&settings.operator))
         .servers(Some([ServerBuilder::new().url(server).description(Some("This service")).build()]))
         // No operation needs credentials.
         .security(Some([]))
@@ -65,8 +66,7 @@ pub(super) fn group_of(method: &str, path: &str) -> Group {
     }
 }
 
-fn info(contact: Option<&str>) -> Info {
-    let license = License::builder().name("MIT").identifier(Some("MIT")).build();
+fn info(operator: &OperatorArguments) -> Info {
     let conventions = reference::section("Conventions").trim();
     let extensions = "Where `x-extension` is `true`, and for the values in `x-extension-values`, this service goes \
                       beyond the contract of the API: other implementations need not have it. `x-rate-limit` has the \
@@ -79,8 +79,9 @@ fn info(contact: Option<&str>) -> Info {
         .title("Chart index")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(format!("{}\n\n{conventions}\n\n{extensions}", summary())))
-        .contact(contact.map(contact_of))
-        .license(Some(license))
+        .contact(operator.contact.as_deref().map(contact_of))
+        .license(operator.data_license.as_ref().map(license_of))
+        .terms_of_service(operator.terms_url.as_ref().map(ToString::to_string))
         .build()
 }
 
@@ -88,6 +89,15 @@ fn info(contact: Option<&str>) -> Info {
 fn contact_of(text: &str) -> Contact {
     let (address, url) = if text.contains('@') { (Some(text), None) } else { (None, Some(text)) };
     Contact::builder().name(Some("Operator")).email(address).url(url).build()
+}
+
+/// The licence of the records, not that of the program.
+fn license_of(license: &DataLicense) -> License {
+    let (identifier, url) = match license {
+        DataLicense::Spdx(identifier) => (Some(identifier), None),
+        DataLicense::Url(url) => (None, Some(url.to_string())),
+    };
+    License::builder().name(license.to_string()).identifier(identifier.cloned()).url(url).build()
 }
 
 /// The first paragraph of the reference.

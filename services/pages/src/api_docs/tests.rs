@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_bulk::{BulkOptions, ExportsSettings, LongPolls};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
+use chart_index_cli::OperatorArguments;
 use chart_index_domain::search::TypedQuery;
 use chart_index_http::{ResponseCache, SourcePages};
 use chart_index_lookup::LookupState;
@@ -56,18 +57,14 @@ fn routes() -> Vec<(&'static str, &'static str, Group)> {
     lookup.groups().chain(browse.groups()).chain(bulk.groups()).collect()
 }
 
-fn settings(public_url: Option<&str>, contact: Option<&str>) -> PagesSettings {
-    let public_url = public_url.map(|url| url.parse().unwrap());
-    PagesSettings { public_url, contact: contact.map(str::to_owned) }
-}
-
-fn document(public_url: Option<&str>, contact: Option<&str>) -> OpenApi {
-    openapi::document(&settings(public_url, contact), &Limits::default())
+/// The document for these settings.
+fn document(settings: &PagesSettings) -> OpenApi {
+    openapi::document(settings, &Limits::default())
 }
 
 #[tokio::test]
 async fn document_has_every_route_and_no_other() {
-    let document = document(None, None);
+    let document = document(&PagesSettings::default());
     let documented: BTreeSet<&str> = document.paths.paths.keys().map(String::as_str).collect();
     assert_eq!(documented, routes().into_iter().map(|(_, template, _)| template).collect());
 }
@@ -75,7 +72,7 @@ async fn document_has_every_route_and_no_other() {
 #[tokio::test]
 async fn operations_have_the_group_and_the_number_of_their_rate_limit() {
     let limits = Limits { bulk: 24.try_into().unwrap(), ..Limits::default() };
-    let document = serde_json::to_value(openapi::document(&settings(None, None), &limits)).unwrap();
+    let document = serde_json::to_value(openapi::document(&PagesSettings::default(), &limits)).unwrap();
     let routes = routes();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
@@ -106,7 +103,7 @@ fn typed_filters_have_their_documented_names() {
 
 #[test]
 fn operation_ids_are_unique() {
-    let document = document(None, None);
+    let document = document(&PagesSettings::default());
     let operations = document.paths.paths.values().flat_map(|item| item.get.iter().chain(&item.post));
     let ids: Vec<_> = operations.map(|operation| operation.operation_id.as_ref()).collect();
     assert!(ids.iter().all(Option::is_some));
@@ -114,13 +111,28 @@ fn operation_ids_are_unique() {
 }
 
 #[test]
-fn contact_is_an_address_or_a_url() {
+fn operator_names_contact_licence_and_terms() {
+    let with = |contact: &str, license: &str| {
+        let operator = OperatorArguments {
+            contact: Some(contact.to_owned()),
+            data_license: Some(license.parse().unwrap()),
+            terms_url: Some("https://example.org/terms".parse().unwrap()),
+        };
+        let settings = PagesSettings { operator, ..PagesSettings::default() };
+        serde_json::to_value(document(&settings)).unwrap()
+    };
     for (contact, field) in [("me@example.org", "email"), ("https://example.org/contact", "url")] {
-        let document = serde_json::to_value(document(None, Some(contact))).unwrap();
+        let document = with(contact, "CC0-1.0");
         assert_eq!(document["info"]["contact"][field], contact);
+        assert_eq!(document["info"]["termsOfService"], "https://example.org/terms");
     }
-    let document = serde_json::to_value(document(None, None)).unwrap();
-    assert!(document["info"].get("contact").is_none());
+    for (license, field) in [("CC0-1.0", "identifier"), ("https://example.org/licence", "url")] {
+        assert_eq!(with("me@example.org", license)["info"]["license"][field], license);
+    }
+    let document = serde_json::to_value(document(&PagesSettings::default())).unwrap();
+    for field in ["contact", "license", "termsOfService"] {
+        assert!(document["info"].get(field).is_none(), "{field}");
+    }
 }
 
 #[test]
@@ -133,7 +145,9 @@ fn addresses_are_absolute_where_the_public_url_is_known() {
             "https://charts.example/docs/api/chartset-list",
         ),
     ] {
-        let document = serde_json::to_value(document(public_url, None)).unwrap();
+        let public_url = public_url.map(|url| url.parse().unwrap());
+        let settings = PagesSettings { public_url, ..PagesSettings::default() };
+        let document = serde_json::to_value(document(&settings)).unwrap();
         assert_eq!(document["servers"][0]["url"], server);
         assert_eq!(document["paths"]["/api/chartsets"]["get"]["externalDocs"]["url"], docs);
         assert_eq!(document["security"], json!([]));
@@ -142,7 +156,7 @@ fn addresses_are_absolute_where_the_public_url_is_known() {
 
 #[test]
 fn examples_of_parameters_are_those_of_one_request() {
-    let document = serde_json::to_value(document(None, None)).unwrap();
+    let document = serde_json::to_value(document(&PagesSettings::default())).unwrap();
     let examples = |path: &str| -> Vec<(String, serde_json::Value)> {
         let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap().iter();
         let with_example = parameters.filter(|parameter| parameter.get("example").is_some());

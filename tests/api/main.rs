@@ -44,7 +44,7 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 24] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
@@ -60,6 +60,7 @@ const PAGES: [&str; 23] = [
     "/opensearch.xml",
     "/favicon.ico",
     "/docs",
+    "/docs/changelog.atom",
     "/docs/openapi.json",
     "/docs/openapi-3.0.json",
     "/docs/api/{section}",

@@ -44,3 +44,15 @@ async fn malformed_filter_is_400() {
     let empty = site.get("/feed.atom").await;
     assert!(roxmltree::Document::parse(std::str::from_utf8(&empty.body).unwrap()).is_ok());
 }
+
+#[tokio::test]
+async fn changelog_is_a_feed() {
+    let site = Site::with(&Library::new(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let text = String::from_utf8(site.get("/docs/changelog.atom").await.body).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let first = |name: &str| document.descendants().find(|node| node.has_tag_name((ATOM, name)));
+    assert!(first("entry").is_some(), "{text}");
+    assert_eq!(first("updated").unwrap().text().unwrap().len(), "2026-11-28T00:00:00Z".len());
+    let link = first("link").unwrap().attribute("href");
+    assert_eq!(link, Some("https://charts.example/docs/changelog.atom"));
+}

@@ -14,7 +14,7 @@ use super::docs_page::Docs;
 use super::openapi_3_0::to_3_0;
 use super::reference::VECTORS;
 use super::search::Index;
-use super::{live_links, openapi, problem_pages};
+use super::{changelog, live_links, openapi, problem_pages};
 use crate::PagesState;
 use crate::list_query::raw_parameters;
 
@@ -28,6 +28,7 @@ pub(crate) struct ApiDocs {
     all: TextBody,
     openapi: TextBody,
     openapi_3_0: TextBody,
+    changelog: TextBody,
     /// By the format.
     vectors: BTreeMap<&'static str, TextBody>,
     /// By the last segment of the problem type.
@@ -53,6 +54,7 @@ impl ApiDocs {
                 .collect(),
             all: TextBody::new(docs.all(url)),
             docs,
+            changelog: changelog::feed(url),
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
             openapi_3_0: TextBody::new(openapi_3_0),
             vectors: VECTORS.into_iter().map(|one| (one.format, TextBody::new(one.json))).collect(),
@@ -123,6 +125,11 @@ pub(crate) async fn openapi(State(docs): State<Arc<ApiDocs>>, headers: RequestHe
 /// `GET /docs/openapi-3.0.json`.
 pub(crate) async fn openapi_3_0(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
     docs.openapi_3_0.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
+}
+
+/// `GET /docs/changelog.atom`.
+pub(crate) async fn changelog(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.changelog.clone().into_response(&headers, CachePolicy::Page, MediaType::Atom)
 }
 
 /// `GET /docs/{format}`: a document of docs/formats.

@@ -5,6 +5,7 @@
 //! cannot differ. All of it is rendered once, when the service starts, apart from the links of `/docs` to
 //! charts of the instance.
 
+mod changelog;
 mod docs_page;
 mod handlers;
 mod live_links;
@@ -34,6 +35,7 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
         .route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
         .route(Group::Page, "/docs/openapi-3.0.json", get(handlers::openapi_3_0))
+        .route(Group::Page, "/docs/changelog.atom", get(handlers::changelog))
         .route(Group::Page, "/docs/api/{section}", get(handlers::section))
         .route(Group::Page, "/docs/all", get(handlers::all))
         .route(Group::Page, "/docs/search", get(handlers::search))

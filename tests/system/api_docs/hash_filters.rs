@@ -1,11 +1,11 @@
-//! The readers of hash filters in docs/snippets, over a filter that a service serves.
+//! The readers of hash filters in docs/snippets and in the npm package, over a filter that a service serves.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-use chart_index_tests::{Service, TestDatabase, indexer};
+use chart_index_tests::{Service, TestDatabase, indexer, workspace_root};
 
 use super::sample_database;
 use super::snippets::{command, succeeded};
@@ -31,9 +31,19 @@ fn insert_charts(database: &TestDatabase) {
     ));
 }
 
+/// The command that runs a reader.
+fn reader_command(name: &str) -> Command {
+    if name.ends_with(".mjs") {
+        let mut node = Command::new(workspace_root().join("scripts/npm-client"));
+        node.arg("node").arg(workspace_root().join("tests/system/clients/npm").join(name));
+        return node;
+    }
+    command(name)
+}
+
 /// What a reader prints for the hashes in a file.
 fn read(reader: &str, folder: &Path) -> String {
-    let mut command = command(reader, folder);
+    let mut command = reader_command(reader);
     let hashes = File::open(folder.join("hashes.txt")).expect("a file");
     let output =
         command.arg(folder.join("filter.bin")).stdin(hashes).output().expect("the interpreter is installed");
@@ -79,7 +89,7 @@ fn other_files_are_refused() {
     for reader in READERS {
         for bytes in [&[0; 60][..], b"CIHF"] {
             fs::write(folder.path().join("filter.bin"), bytes).expect("a file");
-            let mut command = command(reader, folder.path());
+            let mut command = reader_command(reader);
             let output =
                 command.arg(folder.path().join("filter.bin")).output().expect("the interpreter is installed");
             assert!(!output.status.success(), "{reader}: {output:?}");

@@ -13,6 +13,7 @@ for await (const chart of hashFolder(folder)) {
   else console.error(`${chart.path}: ${chart.reason}`);
 }
 const items = await index.lookupMany(charts.map(({ hash }) => hash), { include: ["links"] });
-for (const [number, { status, sources = [] }] of items.entries()) {
-  console.log(status, charts[number].path, ...sources.map(({ url }) => url));
+for (const [number, item] of items.entries()) {
+  const pages = item.status === "known" ? item.sources.map(({ url }) => url) : [];
+  console.log(item.status, charts[number].path, ...pages);
 }

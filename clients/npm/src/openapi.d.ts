@@ -349,40 +349,7 @@ export interface components {
             /** @description For each chart, in the order of the request and those of `hashes` first, the body of its [chart lookup](/docs/api/chart-lookup), known or unknown */
             items: components["schemas"]["BatchLookupItem"][];
         };
-        BatchLookupItem: {
-            /**
-             * Format: int64
-             * @description Its id in the first game
-             */
-            alphaBeatmapId?: number;
-            /** @description The chart */
-            chart?: components["schemas"]["Chart"];
-            /** @description The requested hash */
-            chartHash?: components["schemas"]["NoteHash"];
-            /** @description The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their order */
-            chartsets?: components["schemas"]["ChartOccurrence"][];
-            /** @description MD5 digest of its `.osu` or `.qua` file, 32 lower-case hexadecimal characters: what these games know it by. A chart stays known by the digests of earlier files */
-            md5?: components["schemas"]["FileMd5"];
-            /** @description Where the chart can be downloaded; empty if it is known and has no source */
-            sources?: components["schemas"]["Source"][];
-            /**
-             * @description `known` or `unknown`
-             * @enum {string}
-             */
-            status: "known" | "unknown";
-            /**
-             * Format: int32
-             * @description How long the response may be cached, in milliseconds: 300000
-             */
-            ttlMs: number;
-            /** @description Up to 20 other charts with the same variant, in the order of their hashes */
-            variants?: components["schemas"]["ChartVariant"][];
-            /**
-             * Format: int64
-             * @description The number of these charts, exact up to 1,000
-             */
-            variantsTotal?: number;
-        };
+        BatchLookupItem: components["schemas"]["KnownBatchItem"] | components["schemas"]["UnknownBatchItem"];
         BatchLookupRequest: {
             /** @description Charts, each by one identifier */
             charts?: components["schemas"]["ChartReference"][];
@@ -392,11 +359,8 @@ export interface components {
         Change: {
             /** @description Whether an operator has removed the chart or chartset, or one that belonged to it; only of what was removed, and omitted if not */
             byOperator?: boolean;
-            /**
-             * @description `added`, `updated` or `removed`
-             * @enum {string}
-             */
-            change: "added" | "updated" | "removed";
+            /** @description `added`, `updated` or `removed` */
+            change: components["schemas"]["ChangeType"];
             /**
              * Format: int64
              * @description When the change was made
@@ -408,11 +372,8 @@ export interface components {
             chartset?: components["schemas"]["ChartsetRecord"];
             /** @description Id of the chartset; only of a chartset */
             id?: components["schemas"]["ChartsetId"];
-            /**
-             * @description `chart` or `chartset`
-             * @enum {string}
-             */
-            kind: "chart" | "chartset";
+            /** @description `chart` or `chartset` */
+            kind: components["schemas"]["ChangeKind"];
             /** @description BLAKE3 digest of the [ROX file](/docs/api/rox-file), 64 lower-case hexadecimal characters; only of a chart whose file was replaced */
             roxBlake3?: components["schemas"]["FileDigest"];
             /**
@@ -421,6 +382,11 @@ export interface components {
              */
             sequence: number;
         };
+        /**
+         * @description What has changed.
+         * @enum {string}
+         */
+        ChangeKind: "chart" | "chartset";
         Changes: {
             /** @description Whether the feed continues after the page. [Mirrors](/docs/change-feed#mirrors) request the next one at once */
             hasMore: boolean;
@@ -434,6 +400,11 @@ export interface components {
              */
             next: number;
         };
+        /**
+         * @description What happened to it.
+         * @enum {string}
+         */
+        ChangeType: "added" | "updated" | "removed";
         Chart: {
             /** @description Metadata: in a [lookup](/docs/api/chart-lookup) that of the chartset of its first source, in a chartset that of the file */
             artist: string;
@@ -509,33 +480,7 @@ export interface components {
              */
             variantVersion?: number;
         };
-        ChartLookup: {
-            /** @description The chart */
-            chart?: components["schemas"]["Chart"];
-            /** @description The requested hash */
-            chartHash?: components["schemas"]["NoteHash"];
-            /** @description The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their order */
-            chartsets?: components["schemas"]["ChartOccurrence"][];
-            /** @description Where the chart can be downloaded; empty if it is known and has no source */
-            sources?: components["schemas"]["Source"][];
-            /**
-             * @description `known` or `unknown`
-             * @enum {string}
-             */
-            status: "known" | "unknown";
-            /**
-             * Format: int32
-             * @description How long the response may be cached, in milliseconds: 300000
-             */
-            ttlMs: number;
-            /** @description Up to 20 other charts with the same variant, in the order of their hashes */
-            variants?: components["schemas"]["ChartVariant"][];
-            /**
-             * Format: int64
-             * @description The number of these charts, exact up to 1,000
-             */
-            variantsTotal?: number;
-        };
+        ChartLookup: components["schemas"]["KnownChart"] | components["schemas"]["UnknownChart"];
         ChartOccurrence: {
             /** @description Name of the difficulty in this set */
             difficulty: string;
@@ -855,6 +800,11 @@ export interface components {
              */
             updatedAtMs: number;
         };
+        /**
+         * @default updated
+         * @enum {string}
+         */
+        ChartsetSort: "updated" | "title" | "artist" | "bpm" | "mainBpm" | "length" | "density" | "rating" | "notes" | "relevance";
         ChartVariant: {
             /** @description The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their order */
             chartsets?: components["schemas"]["ChartOccurrence"][];
@@ -874,11 +824,8 @@ export interface components {
             rate?: number;
             /** @description Where it can be downloaded */
             sources: components["schemas"]["Source"][];
-            /**
-             * @description `uniform` if one rate fits every row within 5 ms, else `differs`; only if the requested chart is known and the times of both can be compared
-             * @enum {string}
-             */
-            timing?: "uniform" | "differs";
+            /** @description `uniform` if one rate fits every row within 5 ms, else `differs`; only if the requested chart is known and the times of both can be compared */
+            timing?: components["schemas"]["VariantTiming"];
             /** @description As in its own lookup */
             title: string;
         };
@@ -944,6 +891,67 @@ export interface components {
         FileDigest: string;
         FileMd5: string;
         KeyCount: number;
+        KnownBatchItem: {
+            /**
+             * Format: int64
+             * @description Its id in the first game
+             */
+            alphaBeatmapId?: number;
+            /** @description The chart */
+            chart: components["schemas"]["Chart"];
+            /** @description The requested hash */
+            chartHash: components["schemas"]["NoteHash"];
+            /** @description The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their order */
+            chartsets?: components["schemas"]["ChartOccurrence"][];
+            /** @description MD5 digest of its `.osu` or `.qua` file, 32 lower-case hexadecimal characters: what these games know it by. A chart stays known by the digests of earlier files */
+            md5?: components["schemas"]["FileMd5"];
+            /** @description Where the chart can be downloaded; empty if it is known and has no source */
+            sources: components["schemas"]["Source"][];
+            /**
+             * @description `known` or `unknown`
+             * @enum {string}
+             */
+            status: "known";
+            /**
+             * Format: int32
+             * @description How long the response may be cached, in milliseconds: 300000
+             */
+            ttlMs: number;
+            /** @description Up to 20 other charts with the same variant, in the order of their hashes */
+            variants?: components["schemas"]["ChartVariant"][];
+            /**
+             * Format: int64
+             * @description The number of these charts, exact up to 1,000
+             */
+            variantsTotal?: number;
+        };
+        KnownChart: {
+            /** @description The chart */
+            chart: components["schemas"]["Chart"];
+            /** @description The requested hash */
+            chartHash: components["schemas"]["NoteHash"];
+            /** @description The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their order */
+            chartsets?: components["schemas"]["ChartOccurrence"][];
+            /** @description Where the chart can be downloaded; empty if it is known and has no source */
+            sources: components["schemas"]["Source"][];
+            /**
+             * @description `known` or `unknown`
+             * @enum {string}
+             */
+            status: "known";
+            /**
+             * Format: int32
+             * @description How long the response may be cached, in milliseconds: 300000
+             */
+            ttlMs: number;
+            /** @description Up to 20 other charts with the same variant, in the order of their hashes */
+            variants?: components["schemas"]["ChartVariant"][];
+            /**
+             * Format: int64
+             * @description The number of these charts, exact up to 1,000
+             */
+            variantsTotal?: number;
+        };
         Lineage: string;
         NoteHash: string;
         PatternRows: {
@@ -1037,6 +1045,8 @@ export interface components {
              */
             p90: number;
         };
+        /** @enum {string} */
+        SortOrder: "asc" | "desc";
         Source: {
             /**
              * Format: int64
@@ -1052,12 +1062,63 @@ export interface components {
             /** @description The address of the page of the set or pack; only with [`include=links`](/docs/api/extension-fields) */
             url?: string;
         };
+        /** @enum {string} */
+        SourceFilter: "alphaSet" | "betaPack";
         /**
          * @example alphaSet
          * @example betaPack
          */
         SourceKind: string;
         SourceRef: string;
+        UnknownBatchItem: {
+            /**
+             * Format: int64
+             * @description Its id in the first game
+             */
+            alphaBeatmapId?: number;
+            /** @description The requested hash */
+            chartHash?: components["schemas"]["NoteHash"];
+            /** @description MD5 digest of its `.osu` or `.qua` file, 32 lower-case hexadecimal characters: what these games know it by. A chart stays known by the digests of earlier files */
+            md5?: components["schemas"]["FileMd5"];
+            /**
+             * @description `known` or `unknown`
+             * @enum {string}
+             */
+            status: "unknown";
+            /**
+             * Format: int32
+             * @description How long the response may be cached, in milliseconds: 300000
+             */
+            ttlMs: number;
+            /** @description Up to 20 other charts with the same variant, in the order of their hashes */
+            variants?: components["schemas"]["ChartVariant"][];
+            /**
+             * Format: int64
+             * @description The number of these charts, exact up to 1,000
+             */
+            variantsTotal?: number;
+        };
+        UnknownChart: {
+            /** @description The requested hash */
+            chartHash: components["schemas"]["NoteHash"];
+            /**
+             * @description `known` or `unknown`
+             * @enum {string}
+             */
+            status: "unknown";
+            /**
+             * Format: int32
+             * @description How long the response may be cached, in milliseconds: 300000
+             */
+            ttlMs: number;
+            /** @description Up to 20 other charts with the same variant, in the order of their hashes */
+            variants?: components["schemas"]["ChartVariant"][];
+            /**
+             * Format: int64
+             * @description The number of these charts, exact up to 1,000
+             */
+            variantsTotal?: number;
+        };
         Variant: string;
         VariantCharts: {
             /** @description Up to 20 charts, as in `variants`, without `rate` and `timing` */
@@ -1080,6 +1141,11 @@ export interface components {
              */
             variantVersion: number;
         };
+        /**
+         * @description How the times of two charts with the same rows compare.
+         * @enum {string}
+         */
+        VariantTiming: "uniform" | "differs";
     };
     responses: never;
     parameters: never;
@@ -1407,7 +1473,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": unknown;
+                    "application/octet-stream": string;
                 };
             };
         };
@@ -1420,7 +1486,17 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
-        responses: never;
+        responses: {
+            /** @description What is at `Location`, to which HTTP clients go on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+        };
     };
     getHashFilter: {
         parameters: {
@@ -1446,7 +1522,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": unknown;
+                    "application/octet-stream": string;
                 };
             };
         };
@@ -1463,6 +1539,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "charts": [
+                 *         {
+                 *           "md5": "00000000000000000000000000000000"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["BatchLookupRequest"];
             };
         };
@@ -1492,10 +1577,7 @@ export interface operations {
     listChartsets: {
         parameters: {
             query?: {
-                /**
-                 * @description `start`, or the `nextAfter` of a response: a [cursor](/docs/api/chartset-list#cursor) instead of `page` ([extension](/docs/api/extensions))
-                 * @example start
-                 */
+                /** @description `start`, or the `nextAfter` of a response: a [cursor](/docs/api/chartset-list#cursor) instead of `page` ([extension](/docs/api/extensions)) */
                 after?: string;
                 /** @description Decimal numbers, also with an exponent (`1.745e2`). The BPM range of the set overlaps this range. Default: unbounded */
                 bpmMax?: number;
@@ -1531,7 +1613,7 @@ export interface operations {
                 /** @description The number of notes of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
                 notesMin?: number;
                 /** @description `asc` or `desc` ([extension](/docs/api/extensions)). Default: `asc` for `title` and `artist`, else `desc` */
-                order?: "asc" | "desc";
+                order?: components["schemas"]["SortOrder"];
                 /** @description Id of a pack of the second game: chartsets whose source it is ([extension](/docs/api/extensions)) */
                 pack?: number;
                 /** @description Whole number, from 1. Default: 1 */
@@ -1548,10 +1630,7 @@ export interface operations {
                  * @example harbour
                  */
                 q?: string;
-                /**
-                 * @description Words and filters in one text, at most 200 characters. See [Typed query](/docs/api/chartset-list#typed-query) ([extension](/docs/api/extensions))
-                 * @example harbour+keys%3D4+ln%3Cx
-                 */
+                /** @description Words and filters in one text, at most 200 characters. See [Typed query](/docs/api/chartset-list#typed-query) ([extension](/docs/api/extensions)) */
                 query?: string;
                 /** @description Decimal numbers. The [rating](/docs/rating) of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
                 ratingMax?: number;
@@ -1563,9 +1642,9 @@ export interface operations {
                  * @description `updated`, `title`, `artist`, `bpm`, `length`, `density`; `mainBpm`, `rating`, `notes`, `relevance` ([extensions](/docs/api/extensions)). Default: `updated`
                  * @example density
                  */
-                sort?: "updated" | "title" | "artist" | "bpm" | "mainBpm" | "length" | "density" | "rating" | "notes" | "relevance";
+                sort?: components["schemas"]["ChartsetSort"];
                 /** @description `alphaSet` or `betaPack`. Default: both */
-                source?: "alphaSet" | "betaPack";
+                source?: components["schemas"]["SourceFilter"];
             };
             header?: {
                 /** @description Entity tags of responses that the client has, or `*` */
@@ -1726,9 +1805,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/vnd.apache.parquet": unknown;
-                    "application/x-tar": unknown;
-                    "application/zstd": unknown;
+                    "application/vnd.apache.parquet": string;
                 };
             };
         };
@@ -1758,9 +1835,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/vnd.apache.parquet": unknown;
-                    "application/x-tar": unknown;
-                    "application/zstd": unknown;
+                    "application/zstd": string;
                 };
             };
         };
@@ -1790,9 +1865,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/vnd.apache.parquet": unknown;
-                    "application/x-tar": unknown;
-                    "application/zstd": unknown;
+                    "application/zstd": string;
                 };
             };
         };
@@ -1844,7 +1917,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": unknown;
+                    "text/plain": string;
                 };
             };
         };
@@ -1874,9 +1947,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/vnd.apache.parquet": unknown;
-                    "application/x-tar": unknown;
-                    "application/zstd": unknown;
+                    "application/x-tar": string;
                 };
             };
         };
@@ -1889,7 +1960,17 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
-        responses: never;
+        responses: {
+            /** @description What is at `Location`, to which HTTP clients go on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportManifest"];
+                };
+            };
+        };
     };
     chooseChartset: {
         parameters: {
@@ -1938,14 +2019,24 @@ export interface operations {
                 /** @description Id of a set of the first game: chartsets whose source it is ([extension](/docs/api/extensions)) */
                 set?: number;
                 /** @description `alphaSet` or `betaPack`. Default: both */
-                source?: "alphaSet" | "betaPack";
+                source?: components["schemas"]["SourceFilter"];
             };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
-        responses: never;
+        responses: {
+            /** @description What is at `Location`, to which HTTP clients go on */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChartsetDetail"];
+                };
+            };
+        };
     };
     listVariantCharts: {
         parameters: {

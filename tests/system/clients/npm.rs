@@ -105,7 +105,7 @@ async fn methods_return_what_their_types_say() {
     run(node().arg("methods.mts").arg(base).arg(samples()));
 }
 
-/// The blocks of the README, each a program.
+/// The blocks of the README, each a program, also in TypeScript.
 #[tokio::test]
 async fn programs_of_the_readme_run() {
     let (_database, service) = sample_service().await;
@@ -118,15 +118,20 @@ async fn programs_of_the_readme_run() {
     fs::copy(&chart, songs.join("chart.osu")).expect("a file");
     let programs: Vec<&str> =
         readme.split("```js\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let printed = |program: &&str| {
-        let program = program.replace("https://charts.example", &base);
-        run(node().args(["--input-type=module", "--eval", &program]))
-    };
-    let printed: Vec<String> = programs.iter().map(printed).collect();
     assert_eq!(programs[0].lines().count(), 5, "the first result is five lines away");
+    let mut compiler = script();
+    compiler.args(["tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext"]);
+    let mut files = Vec::new();
+    for (number, program) in programs.iter().enumerate() {
+        let file = INSTALLED.join(format!("readme-{number}.mts"));
+        fs::write(&file, program.replace("https://charts.example", &base)).expect("a file");
+        files.push(file);
+    }
+    run(compiler.args(&files).current_dir(&*INSTALLED));
+    let printed: Vec<String> = files.iter().map(|file| run(node().arg(file))).collect();
     let expected = [
         "21642f9846d39260 Paper Lanterns Harbour Lights\n7a1825cc4bacc079 Paper Lanterns Harbour Lights\n",
-        "songs/chart.osu known https://alpha.example/sets/900101\n",
+        "known songs/chart.osu https://alpha.example/sets/900101\n",
         "known\n",
     ];
     assert_eq!(printed, expected);

@@ -44,7 +44,7 @@ export async function* chartFilesOf(archive, read = { entries: 0 }, isNested = f
 async function* nestedFiles(file, read) {
   const { path } = file;
   try {
-    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES} bytes`);
+    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES / 2 ** 20} MB`);
     const nested = new Blob([await file.arrayBuffer()]);
     for await (const entry of chartFilesOf(nested, read, true)) yield { ...entry, path: `${path}/${entry.path}` };
   } catch (error) {

@@ -69,7 +69,7 @@ export function hashChartFile(path, bytes) {
   const read = READERS[path.slice(path.lastIndexOf(".") + 1).toLowerCase()];
   const charts = explained(() => {
     if (!read) refuse("only .osu, .qua, .sm and .ssc files can be read here");
-    if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES} bytes`);
+    if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES / 2 ** 20} MB`);
     return read(bytes).map((chart) => ({ path, ...hashChart(chart) }));
   });
   if (charts.reason) return [{ path, ...charts }];

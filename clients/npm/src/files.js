@@ -34,7 +34,7 @@ export async function hashFile(path, content) {
 async function chartsOf({ path, file, reason }) {
   if (reason) return [{ path, reason }];
   try {
-    if (file.size > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES} bytes`);
+    if (file.size > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES / 2 ** 20} MB`);
     return hashChartFile(path, new Uint8Array(await file.arrayBuffer()));
   } catch (error) {
     return [{ path, reason: reasonOf(error) }];

@@ -10,7 +10,8 @@ use chart_index_tests::{Service, TestDatabase, indexer, workspace_root};
 use super::sample_database;
 use super::snippets::{command, succeeded};
 
-const READERS: [&str; 3] = ["hash_filter.py", "hash_filter.mjs", "hash_filter.rs"];
+const JAVASCRIPT: &str = "hash_filter.mjs";
+const READERS: [&str; 3] = ["hash_filter.py", JAVASCRIPT, "hash_filter.rs"];
 
 /// Charts whose hashes are the SHA-256 digests of these numbers. Like note hashes they are uniform.
 const KNOWN: u32 = 100_000;
@@ -33,7 +34,7 @@ fn insert_charts(database: &TestDatabase) {
 
 /// The command that runs a reader.
 fn reader_command(name: &str) -> Command {
-    if name.ends_with(".mjs") {
+    if name == JAVASCRIPT {
         let mut node = Command::new(workspace_root().join("scripts/npm-client"));
         node.arg("node").arg(workspace_root().join("tests/system/clients/npm").join(name));
         return node;

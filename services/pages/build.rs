@@ -1,14 +1,16 @@
-//! Embeds the files of `assets`: each with a name that contains a hash of its bytes, plain and as gzip.
+//! Embeds the files of `assets`, and the modules of `clients/npm` that they import: each with a name that
+//! contains a hash of its bytes, plain and as gzip.
 //!
-//! A module imports another one by the name of its file, `from "./blake3.js"`. The embedded module has the name
-//! with the hash there, so that a module and what it imports are of one version, and its own hash changes with
-//! theirs.
+//! A module imports another one by its relative path, `from "./preview_notes.js"`. The embedded module has the
+//! name with the hash there, so that a module and what it imports are of one version, and its own hash changes
+//! with theirs.
 //!
 //! Modules are embedded without the comments and the indentation that their lines begin with, which are half of
 //! what a reader of formats has.
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -19,17 +21,16 @@ use flate2::write::GzEncoder;
 /// The digits of the hash in a name: 48 bits tell the versions of one file apart.
 const NAME_DIGITS: usize = 12;
 
-/// What is before the name of an imported module.
-const IMPORT: &str = " from \"./";
+/// What is before the path of an imported module.
+const IMPORT: &str = " from \"";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("assets");
     let output = PathBuf::from(env::var("OUT_DIR")?);
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut assets = Assets { folder, output, embedded: BTreeMap::new() };
-    for entry in fs::read_dir(&assets.folder)? {
-        let name = entry?.file_name().into_string().map_err(|_| "an asset has no readable name")?;
-        assets.embed(&name, &mut Vec::new())?;
+    let mut assets = Assets { output, embedded: BTreeMap::new() };
+    for entry in fs::read_dir(folder)? {
+        assets.embed(&entry?.path().canonicalize()?, &mut Vec::new())?;
     }
     let expressions: Vec<&str> = assets.embedded.values().map(|asset| asset.expression.as_str()).collect();
     fs::write(assets.output.join("assets.rs"), format!("&[\n{}]", expressions.concat()))?;
@@ -38,12 +39,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The assets that are embedded, by the names of their files.
 struct Assets {
-    folder: PathBuf,
     output: PathBuf,
     embedded: BTreeMap<String, Embedded>,
 }
 
 struct Embedded {
+    path: PathBuf,
     hashed_name: String,
     /// The expression of an [`Asset`](src/assets.rs).
     expression: String,
@@ -52,23 +53,24 @@ struct Embedded {
 impl Assets {
     /// Embeds a file and the modules that it imports, and returns its name with the hash. `importing` are the
     /// modules that lead to it.
-    fn embed(&mut self, name: &str, importing: &mut Vec<String>) -> Result<String, Box<dyn Error>> {
+    fn embed(&mut self, path: &Path, importing: &mut Vec<PathBuf>) -> Result<String, Box<dyn Error>> {
+        let name = path.file_name().and_then(OsStr::to_str).ok_or("an asset has no readable name")?;
         if let Some(asset) = self.embedded.get(name) {
-            return Ok(asset.hashed_name.clone());
+            let is_same = asset.path == path;
+            return is_same.then(|| asset.hashed_name.clone()).ok_or_else(|| format!("two {name}").into());
         }
-        if importing.iter().any(|one| one == name) {
+        if importing.iter().any(|one| one == path) {
             return Err(format!("{name} imports itself by way of {importing:?}").into());
         }
-        let path = self.folder.join(name);
         println!("cargo::rerun-if-changed={}", path.display());
-        importing.push(name.to_owned());
-        let mut text = self.with_hashed_imports(&fs::read_to_string(&path)?, importing)?;
+        importing.push(path.to_owned());
+        let mut text = self.with_hashed_imports(path, importing)?;
         importing.pop();
         if path.extension().is_some_and(|extension| extension == "js") {
             text = compact(&text)
                 .map_err(|line| format!("{name}: a text of several lines begins with {line}"))?;
         }
-        let asset = self.write(name, &text)?;
+        let asset = self.write(path, name, &text)?;
         let hashed_name = asset.hashed_name.clone();
         self.embedded.insert(name.to_owned(), asset);
         Ok(hashed_name)
@@ -77,19 +79,21 @@ impl Assets {
     /// The text of a module, whose imports have the names with the hashes.
     fn with_hashed_imports(
         &mut self,
-        text: &str,
-        importing: &mut Vec<String>,
+        path: &Path,
+        importing: &mut Vec<PathBuf>,
     ) -> Result<String, Box<dyn Error>> {
+        let text = fs::read_to_string(path)?;
         let mut parts = text.split(IMPORT);
         let mut rewritten = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let (name, rest) = part.split_once('"').ok_or("an import does not end")?;
-            rewritten.extend([IMPORT, &self.embed(name, importing)?, "\"", rest]);
+            let (imported, rest) = part.split_once('"').ok_or("an import does not end")?;
+            let imported = path.with_file_name(imported).canonicalize()?;
+            rewritten.extend([IMPORT, "./", &self.embed(&imported, importing)?, "\"", rest]);
         }
         Ok(rewritten)
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<Embedded, Box<dyn Error>> {
+    fn write(&self, path: &Path, name: &str, text: &str) -> Result<Embedded, Box<dyn Error>> {
         let (stem, extension) = name.rsplit_once('.').ok_or("an asset has no extension")?;
         let media_type = match extension {
             "css" => "text/css; charset=utf-8",
@@ -108,7 +112,7 @@ impl Assets {
             "    Asset {{ name: {name:?}, path: \"/assets/{hashed_name}\", media_type: {media_type:?}, \
              plain: {plain}, gzip: {gzip} }},\n"
         );
-        Ok(Embedded { hashed_name, expression })
+        Ok(Embedded { path: path.to_owned(), hashed_name, expression })
     }
 }
 

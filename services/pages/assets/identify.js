@@ -1,13 +1,12 @@
 // "Identify": hashes chart files in the browser and looks the hashes up. No file leaves the machine.
 
-import { chartFilesOf, isArchive } from "./archives.js";
-import { MAX_FILE_BYTES, hashChartFile, isChartFile, withoutReplaced } from "./chart_files.js";
+import { ChartIndex } from "../../../clients/npm/src/client.js";
+import { filesRead, hashFile, isRead } from "../../../clients/npm/src/files.js";
 
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 8;
-/** The maximum of a batch lookup, and of one with variants. */
+/** How many charts are looked up at a time. */
 const MAX_HASHES = 1_000;
-const MAX_WITH_VARIANTS = 100;
 /** How many conversions of a chart are named. */
 const MAX_NAMED = 3;
 /** From this number of charts on, the hash filter is downloaded, and only charts that it may contain are looked up. */
@@ -81,105 +80,58 @@ async function entriesInFolder(folder) {
 
 /** The files that are read: all that were chosen themselves, and of a folder what its game reads. */
 function chartFilesAmong(files) {
-  const named = files.filter(({ path }) => isChartFile(path) || isArchive(path));
   const isInFolder = ({ path }) => path.includes("/");
-  const chosen = named.filter((file) => !isInFolder(file));
-  return [...chosen, ...withoutReplaced(named.filter(isInFolder), ({ path }) => path)];
+  const chosen = files.filter((file) => !isInFolder(file) && isRead(file.path));
+  return [...chosen, ...filesRead(files.filter(isInFolder), ({ path }) => path)];
 }
 
 /** A result for each chart of a file or an archive, and one that says why for each that cannot be read. */
 async function resultsOf({ path, file }) {
-  if (!isArchive(path)) return chartsOf(path, file);
-  const results = [];
-  try {
-    for await (const entry of chartFilesOf(file)) {
-      const inner = `${path}/${entry.path}`;
-      results.push(...(entry.file ? await chartsOf(inner, entry.file) : [{ ...entry, path: inner }]));
-    }
-  } catch (error) {
-    results.push({ path, cannotTell: reasonOf(error) });
-  }
-  return results.length > 0 ? results : [{ path, cannotTell: "no chart file in the archive" }];
+  const charts = await hashFile(path, file);
+  return charts.length > 0 ? charts : [{ path, reason: "no chart file in the archive" }];
 }
-
-async function chartsOf(path, file) {
-  try {
-    if (file.size > MAX_FILE_BYTES) return [{ path, cannotTell: `larger than ${MAX_FILE_BYTES} bytes` }];
-    return hashChartFile(path, new Uint8Array(await file.arrayBuffer())).map((chart) => ({ path, ...chart }));
-  } catch (error) {
-    return [{ path, cannotTell: reasonOf(error) }];
-  }
-}
-
-const reasonOf = (error) => (error.name === "NotReadableError" ? "the file cannot be read" : error.message);
 
 // --- Look-ups ---
 
 /** Adds what the index knows of the charts. False if a new choice has replaced this one. */
 async function lookUpAll(run, results) {
+  const index = new ChartIndex("/", { wait: (ms, { status }) => countDown(run, ms, status) });
   let asked = results.filter(({ hash }) => hash);
-  if (asked.length >= MIN_FILTERED) {
-    if (!say(run, "Reading the list of charts …")) return false;
-    const filter = await hashFilter();
-    asked = asked.filter(({ hash }) => !filter || filter.mayContain(hash));
-  }
-  for (let start = 0; start < asked.length; start += MAX_HASHES) {
-    if (!say(run, "Looking up …")) return false;
-    const batch = asked.slice(start, start + MAX_HASHES);
-    await lookUp(run, "/api/charts/lookup", batch, { hashes: batch.map(({ hash }) => hash) });
-  }
-  const unknown = results.filter(({ chart, cannotTell, variant }) => variant && !chart && !cannotTell);
-  for (let start = 0; start < unknown.length; start += MAX_WITH_VARIANTS) {
-    if (!say(run, "Looking for conversions …")) return false;
-    const batch = unknown.slice(start, start + MAX_WITH_VARIANTS);
-    const charts = batch.map(({ hash, variant }) => ({ hash, variant }));
-    await lookUp(run, "/api/charts/lookup?include=variants", batch, { charts });
+  try {
+    if (asked.length >= MIN_FILTERED) {
+      if (!say(run, "Reading the list of charts …")) return false;
+      // Without it, all charts are looked up.
+      const filter = await index.hashFilter().catch(() => undefined);
+      asked = asked.filter(({ hash }) => filter?.has(hash) ?? true);
+    }
+    await lookUp(run, "Looking up …", asked, (batch) => index.lookupMany(batch.map(({ hash }) => hash)));
+    const unknown = results.filter(({ chart, reason, variant }) => variant && !chart && !reason);
+    const include = ["variants"];
+    const withVariants = (batch) => index.lookupMany(batch.map(({ hash, variant }) => ({ hash, variant })), { include });
+    await lookUp(run, "Looking for conversions …", unknown, withVariants);
+  } catch {
+    const left = asked.filter(({ status }) => !status);
+    for (const result of left) result.reason = "the index does not respond; try again later";
   }
   return current === run;
 }
 
-/** The hash filter of the index, which the browser caches. Without it, all charts are looked up. */
-async function hashFilter() {
-  try {
-    const [{ HashFilter }, response] = await Promise.all([
-      import(section.dataset.hashFilterModule),
-      fetch("/api/charts/filter"),
-    ]);
-    return response.ok ? new HashFilter(await response.arrayBuffer()) : undefined;
-  } catch {
-    return undefined;
+/** Adds what a function looks up of charts, by batches, so that what is known before a failure is shown. */
+async function lookUp(run, text, results, ask) {
+  for (let start = 0; start < results.length && say(run, text); start += MAX_HASHES) {
+    const batch = results.slice(start, start + MAX_HASHES);
+    for (const [index, { status, chart, variants, sources }] of (await ask(batch)).entries()) {
+      Object.assign(batch[index], { status, chart, variants, sources });
+    }
   }
 }
 
-/** Asks the index for a batch, for its halves if it is received too slowly, and waits where it limits requests. */
-async function lookUp(run, path, results, charts) {
-  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(charts) };
-  for (;;) {
-    const response = await fetch(path, request).catch(() => undefined);
-    if (response?.ok) {
-      const { items } = await response.json();
-      for (const [index, { chart, variants, sources }] of items.entries()) {
-        Object.assign(results[index], { chart, variants, sources });
-      }
-      return;
-    }
-    if (response?.status === 408 && results.length > 1) {
-      // The link is too slow for the batch.
-      const middle = Math.ceil(results.length / 2);
-      for (const range of [[0, middle], [middle]]) {
-        const [[name, all]] = Object.entries(charts);
-        await lookUp(run, path, results.slice(...range), { [name]: all.slice(...range) });
-      }
-      return;
-    }
-    if (response?.status !== 429) {
-      for (const result of results) result.cannotTell = "the index does not respond; try again later";
-      return;
-    }
-    for (let left = Number(response.headers.get("Retry-After")) || 1; left > 0; left -= 1) {
-      say(run, `The index limits look-ups: continues in ${counted(left, "second")} …`);
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-    }
+/** Waits as long as the index asks for, and ends if a new choice has replaced this one. */
+async function countDown(run, ms, status) {
+  const why = status === 429 ? "limits look-ups" : "does not respond";
+  for (let left = Math.ceil(ms / 1000); left > 0; left -= 1) {
+    if (!say(run, `The index ${why}: continues in ${counted(left, "second")} …`)) throw new Error("replaced");
+    await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }
 
@@ -187,17 +139,21 @@ async function lookUp(run, path, results, charts) {
 
 const COLUMNS = ["file", "chart", "result", "artist", "title", "difficulty", "keys", "hash"];
 
+/** The difficulty in a file that has several. */
+const nameIn = ({ path, difficulty = "" }) => (/\.(?:sm|ssc)$/i.test(path) ? difficulty : "");
+
 /** The values of a result, by column. */
-function rowOf({ path, name = "", hash = "", keys = "", chart, variants = [], cannotTell }) {
+function rowOf(row) {
+  const { path, hash = "", keys = "", chart, variants = [], reason } = row;
   const known = chart ?? {};
-  const result = cannotTell ? `cannot tell: ${cannotTell}` : chart ? "in the index" : "not in the index";
+  const result = reason ? `cannot tell: ${reason}` : chart ? "in the index" : "not in the index";
   const conversion = !chart && variants.length > 0 ? ", but a conversion of it is" : "";
   const { artist = "", title = "", difficulty = "" } = known;
-  return [path, name, result + conversion, artist, title, difficulty, keys, hash];
+  return [path, nameIn(row), result + conversion, artist, title, difficulty, keys, hash];
 }
 
 function show(run, results) {
-  const untold = results.filter(({ cannotTell }) => cannotTell).length;
+  const untold = results.filter(({ reason }) => reason).length;
   const found = results.filter(({ chart }) => chart).length;
   const counts = [`${found.toLocaleString("en")} in the index`, `${(results.length - found - untold).toLocaleString("en")} not in the index`];
   if (untold) counts.push(`${untold.toLocaleString("en")} cannot be told`);
@@ -232,12 +188,14 @@ function link({ hash, artist, title, difficulty }) {
 }
 
 /** The row of a result: its file, what it is, and its hash. */
-function shown({ path, name, hash = "", keys, chart, variants = [], cannotTell }) {
+function shown(row) {
+  const { path, hash = "", keys, chart, variants = [], reason } = row;
+  const name = nameIn(row);
   const file = element("th", { scope: "row" }, isolated(path));
   if (name) file.append(" ", element("span", { className: "by" }, isolated(name)));
   const cell = element("td", {});
-  if (cannotTell) {
-    cell.append(`Cannot tell: ${cannotTell}`);
+  if (reason) {
+    cell.append(`Cannot tell: ${reason}`);
   } else if (chart) {
     cell.append(link({ ...chart, hash }));
   } else {

@@ -1,16 +1,17 @@
-//! The readers of hash filters in docs/snippets, over a filter that a service serves.
+//! The readers of hash filters in docs/snippets and in the npm package, over a filter that a service serves.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-use chart_index_tests::{Service, TestDatabase, indexer};
+use chart_index_tests::{Service, TestDatabase, indexer, workspace_root};
 
 use super::sample_database;
 use super::snippets::{command, succeeded};
 
-const READERS: [&str; 3] = ["hash_filter.py", "hash_filter.mjs", "hash_filter.rs"];
+const JAVASCRIPT: &str = "hash_filter.mjs";
+const READERS: [&str; 3] = ["hash_filter.py", JAVASCRIPT, "hash_filter.rs"];
 
 /// Charts whose hashes are the SHA-256 digests of these numbers. Like note hashes they are uniform.
 const KNOWN: u32 = 100_000;
@@ -31,9 +32,19 @@ fn insert_charts(database: &TestDatabase) {
     ));
 }
 
+/// The command that runs a reader.
+fn reader_command(name: &str) -> Command {
+    if name == JAVASCRIPT {
+        let mut node = Command::new(workspace_root().join("scripts/npm-client"));
+        node.arg("node").arg(workspace_root().join("tests/system/clients/npm").join(name));
+        return node;
+    }
+    command(name)
+}
+
 /// What a reader prints for the hashes in a file.
 fn read(reader: &str, folder: &Path) -> String {
-    let mut command = command(reader, folder);
+    let mut command = reader_command(reader);
     let hashes = File::open(folder.join("hashes.txt")).expect("a file");
     let output =
         command.arg(folder.join("filter.bin")).stdin(hashes).output().expect("the interpreter is installed");
@@ -79,7 +90,7 @@ fn other_files_are_refused() {
     for reader in READERS {
         for bytes in [&[0; 60][..], b"CIHF"] {
             fs::write(folder.path().join("filter.bin"), bytes).expect("a file");
-            let mut command = command(reader, folder.path());
+            let mut command = reader_command(reader);
             let output =
                 command.arg(folder.path().join("filter.bin")).output().expect("the interpreter is installed");
             assert!(!output.status.success(), "{reader}: {output:?}");

@@ -1,13 +1,12 @@
 //! `/docs`, the pages of docs/formats below it, and `/problems/{slug}`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::Command;
 
 use chart_index_tests::{Client, workspace_root};
 
 use super::openapi::OpenApiDocument;
-use super::snippets::{csharp_command, succeeded};
+use super::snippets::succeeded;
 use super::{documents, read, serve_samples};
 
 async fn page(client: &Client, path: &str) -> String {
@@ -248,7 +247,7 @@ async fn pages_of_the_reference_are_short() {
 }
 
 #[tokio::test]
-async fn endpoint_has_its_errors_and_its_request_in_five_languages() {
+async fn endpoint_has_its_errors_and_its_request_in_four_languages() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let lookup = page(&client, "/docs/api/chart-lookup").await;
@@ -262,7 +261,7 @@ async fn endpoint_has_its_errors_and_its_request_in_five_languages() {
         "{batch}"
     );
     for html in [lookup, batch] {
-        for anchor in ["in-curl", "in-python", "in-javascript", "in-rust", "in-csharp"] {
+        for anchor in ["in-curl", "in-python", "in-javascript", "in-rust"] {
             assert!(
                 html.contains(&format!("href=\"#{anchor}\"")) && html.contains(&format!("id=\"{anchor}\""))
             );
@@ -280,34 +279,15 @@ fn code_of(html: &str, anchor: &str) -> Option<String> {
 }
 
 /// The command that runs a request in one of these languages.
-fn request_command(anchor: &str, code: &str, folder: &Path) -> Command {
+fn request_command(anchor: &str, code: &str) -> Command {
     let (program, arguments): (_, &[&str]) = match anchor {
         "in-curl" => ("sh".into(), &["-c"]),
         "in-python" => ("python3".into(), &["-c"]),
-        "in-javascript" => {
-            (workspace_root().join("scripts/browser"), &["node", "--input-type=module", "--eval"])
-        }
-        _ => {
-            let file = folder.join("request.cs");
-            std::fs::write(&file, csharp_program(code)).expect("a file");
-            return csharp_command(&file, &folder.join("request.exe"));
-        }
+        _ => (workspace_root().join("scripts/npm-client"), &["node", "--input-type=module", "--eval"]),
     };
     let mut command = Command::new(program);
     command.args(arguments).arg(code);
     command
-}
-
-/// The statements in a method: Mono, unlike .NET, has no programs without a class.
-fn csharp_program(code: &str) -> String {
-    let (imports, statements) = code.split_once("\n\n").expect("imports");
-    format!(
-        "{imports}\nusing System.Threading.Tasks;\n
-         class Program {{
-             static void Main() => Run().GetAwaiter().GetResult();
-             static async Task Run() {{ {statements} }}
-         }}"
-    )
 }
 
 /// What the pages show for these languages runs as it is.
@@ -316,14 +296,13 @@ async fn requests_in_code_return_what_they_request() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let base = format!("http://{}", service.address());
-    let folder = tempfile::tempdir().expect("a folder");
     for (path, expected) in
         [("chart-lookup", "noteHashVersion"), ("batch-lookup", "items"), ("chartset-list", "items")]
     {
         let html = page(&client, &format!("/docs/api/{path}")).await;
-        for anchor in ["in-curl", "in-python", "in-javascript", "in-csharp"] {
+        for anchor in ["in-curl", "in-python", "in-javascript"] {
             let code = code_of(&html, anchor).expect("the code").replace("https://charts.example", &base);
-            let output = request_command(anchor, &code, folder.path()).output().expect("the program starts");
+            let output = request_command(anchor, &code).output().expect("the program starts");
             let printed = succeeded(&format!("{path} {anchor}: {code}"), &output);
             assert!(printed.contains(expected), "{path} {anchor}: {printed}\n{code}");
         }

@@ -1,8 +1,7 @@
-//! The examples of docs/snippets run and do what they show.
-//!
-//! C# runs on Mono, which Debian has in the place of .NET.
+//! The examples of docs/snippets run and do what they show. `tests/system/clients` runs those that use
+//! packages.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,42 +17,19 @@ use super::{limits, read, serve_samples};
 const EXPECTED: &str = "21642f9846d39260 Harbour Lights\n7a1825cc4bacc079 Harbour Lights\nknown 900101\n";
 
 /// The clients and the examples of the note hash, by language.
-const CLIENTS: [&str; 5] = ["client.sh", "client.py", "client.mjs", "client.rs", "Client.cs"];
-const NOTE_HASHES: [&str; 5] =
-    ["note_hash.sh", "note_hash.py", "note_hash.mjs", "note_hash.rs", "NoteHash.cs"];
+const CLIENTS: [&str; 3] = ["client.sh", "client.py", "client.rs"];
+const NOTE_HASHES: [&str; 3] = ["note_hash.sh", "note_hash.py", "note_hash.rs"];
 
-/// The command that runs an example; C# is compiled into the folder first.
-pub(crate) fn command(name: &str, folder: &Path) -> Command {
-    let file = workspace_root().join("docs/snippets").join(name);
+/// The command that runs an example.
+pub(crate) fn command(name: &str) -> Command {
     let (stem, extension) = name.split_once('.').expect("an extension");
     let interpreter = match extension {
         "sh" => "sh",
         "py" => "python3",
-        "mjs" => {
-            let mut command = Command::new(workspace_root().join("scripts/browser"));
-            command.arg("node").arg(file);
-            return command;
-        }
-        "rs" => return Command::new(example_program(stem)),
-        _ => {
-            let program = folder.join(stem).with_extension("exe");
-            return csharp_command(&file, &program);
-        }
+        _ => return Command::new(example_program(stem)),
     };
     let mut command = Command::new(interpreter);
-    command.arg(file);
-    command
-}
-
-/// Compiles a C# file, and returns the command that runs it.
-pub(crate) fn csharp_command(file: &Path, program: &Path) -> Command {
-    let references = ["System.Net.Http", "System.Runtime.Serialization"].map(|name| format!("-r:{name}.dll"));
-    let mut compiler = Command::new("mcs");
-    compiler.arg("-langversion:latest").args(references).arg(format!("-out:{}", program.display()));
-    let name = file.display().to_string();
-    succeeded(&name, &compiler.arg(file).output().expect("scripts/servers install mono"));
-    let mut command = Command::new("mono");
-    command.arg(program);
+    command.arg(workspace_root().join("docs/snippets").join(name));
     command
 }
 
@@ -76,8 +52,7 @@ pub(crate) fn succeeded(name: &str, output: &Output) -> String {
 /// Runs a client, and returns what it reports on standard error.
 async fn run_client(name: &'static str, base: String) -> String {
     let run = move || {
-        let folder = tempfile::tempdir().expect("a folder");
-        let output = command(name, folder.path()).arg(base).output().expect("the interpreter is installed");
+        let output = command(name).arg(base).output().expect("the interpreter is installed");
         assert_eq!(succeeded(name, &output), EXPECTED, "{name}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -171,7 +146,7 @@ fn note_hashes_are_those_of_the_vectors() {
     let file = folder.path().join("vectors.json");
     std::fs::write(&file, vectors.to_string()).expect("a file");
     for name in NOTE_HASHES {
-        let output = command(name, folder.path()).arg(&file).output().expect("the interpreter is installed");
+        let output = command(name).arg(&file).output().expect("the interpreter is installed");
         assert_eq!(succeeded(name, &output), expected, "{name}");
     }
 }
@@ -185,14 +160,9 @@ fn variants_are_those_of_the_vectors() {
         format!("{variant} {}\n", vector["name"].as_str().expect("a name"))
     };
     let expected: String = document["vectors"].as_array().expect("vectors").iter().map(line).collect();
-    let folder = tempfile::tempdir().expect("a folder");
-    for name in ["note_hash.py", "note_hash.mjs"] {
-        let output = command(name, folder.path())
-            .arg(workspace_root().join(golden))
-            .output()
-            .expect("the interpreter is installed");
-        assert_eq!(succeeded(name, &output), expected, "{name}");
-    }
+    let name = "note_hash.py";
+    let output = command(name).arg(workspace_root().join(golden)).output().expect("Python is installed");
+    assert_eq!(succeeded(name, &output), expected, "{name}");
 }
 
 #[tokio::test]

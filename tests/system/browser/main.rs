@@ -3,7 +3,6 @@
 
 mod control;
 mod hostile_sets;
-mod note_hashes;
 mod site;
 
 use std::process::Command;

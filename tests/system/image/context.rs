@@ -9,12 +9,13 @@ use crate::buildah::Buildah;
 use crate::run;
 
 /// Files of a checkout that building reads.
-const NEEDED: [&str; 12] = [
+const NEEDED: [&str; 13] = [
     "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
     "benchmarks/benches/checks.rs",
     "benchmarks/src/ingest.rs",
+    "clients/npm/src/blake3.js",
     "crates/store/migrations/0001_catalogue.up.sql",
     "crates/store/src/lib.rs",
     "docs/api.md",
@@ -26,12 +27,13 @@ const NEEDED: [&str; 12] = [
 
 /// Files that are in a checkout, or may be: history, build output, data of private servers, secrets,
 /// documentation.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
     ".env",
     ".git/config",
     ".run/postgres/PG_VERSION",
     "Dockerfile",
     "README.md",
+    "clients/npm/package.json",
     "compose/secrets/postgres_password",
     "crates/chartfile/fuzz/target/output",
     "docs/runbook.md",

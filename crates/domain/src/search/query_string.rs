@@ -54,8 +54,8 @@ const NAMES: [&str; 27] = [
     "after",
 ];
 
-/// The parameters whose values are separated by commas. Several of one name are one list: many clients ignore
-/// `explode: false` of OpenAPI.
+/// The parameters whose values are separated by commas. Several of one name are one list: many clients
+/// ignore `explode: false` of OpenAPI.
 const LISTS: [&str; 2] = ["keys", "include"];
 
 /// Parses the query string of `GET /api/chartsets`, without its `?`.

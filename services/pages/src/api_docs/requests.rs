@@ -26,7 +26,6 @@ pub(crate) fn of(example: &Example<'_>, public_url: Option<&PublicUrl>) -> Vec<R
         request("Python", "in-python", python(&url, body)),
         request("JavaScript", "in-javascript", javascript(&url, body)),
         request("Rust", "in-rust", rust(&url, body)),
-        request("C#", "in-csharp", csharp(&url, body)),
     ]
 }
 
@@ -78,24 +77,5 @@ fn rust(url: &str, body: &str) -> String {
              println!(\"{{}} {{}}\", response.status(), response.body_mut().read_to_string()?);\n    \
              Ok(())\n\
          }}"
-    )
-}
-
-fn csharp(url: &str, body: &str) -> String {
-    let call = match body {
-        "" => format!("GetAsync(\"{url}\")"),
-        body => {
-            let body = body.replace('"', "\"\"");
-            format!(
-                "PostAsync(\"{url}\",\n    new StringContent(@\"{body}\", Encoding.UTF8, \"application/json\"))"
-            )
-        }
-    };
-    format!(
-        "using System;\nusing System.Net.Http;\nusing System.Text;\n\n\
-         var client = new HttpClient();\n\
-         client.DefaultRequestHeaders.TryAddWithoutValidation(\"User-Agent\", \"{USER_AGENT}\");\n\
-         var response = await client.{call};\n\
-         Console.WriteLine((int)response.StatusCode + \" \" + await response.Content.ReadAsStringAsync());"
     )
 }

@@ -30,8 +30,9 @@ pub(crate) struct Examples {
 pub(crate) fn of_page(path: &str) -> Option<Examples> {
     let (introduction, snippets) = match path {
         "/docs" => (
-            "Each sends `User-Agent` and `If-None-Match`, waits as long as `Retry-After` says, lists chartsets \
-             page by page, and looks a chart up. There are also examples that compute \
+            "There are packages, which send conditional requests, wait as long as `Retry-After` says and hash \
+             files; each example prints which charts of a folder are known, and where they are from. The one \
+             for curl lists chartsets and looks a chart up. There are also examples that compute \
              [note hashes](/docs/note-hash#examples-in-code) and read \
              [hash filters](/docs/hash-filter#examples-in-code).",
             CLIENTS,
@@ -50,19 +51,12 @@ const CLIENTS: &[Snippet] = &[
     snippet!("Python", "client.py"),
     snippet!("JavaScript", "client.mjs"),
     snippet!("Rust", "client.rs"),
-    snippet!("C#", "Client.cs"),
 ];
 
-const HASH_FILTER: &[Snippet] = &[
-    snippet!("Python", "hash_filter.py"),
-    snippet!("JavaScript", "hash_filter.mjs"),
-    snippet!("Rust", "hash_filter.rs"),
-];
+const HASH_FILTER: &[Snippet] = &[snippet!("Python", "hash_filter.py"), snippet!("Rust", "hash_filter.rs")];
 
 const NOTE_HASH: &[Snippet] = &[
     snippet!("Shell", "note_hash.sh"),
     snippet!("Python", "note_hash.py"),
-    snippet!("JavaScript", "note_hash.mjs"),
     snippet!("Rust", "note_hash.rs"),
-    snippet!("C#", "NoteHash.cs"),
 ];

@@ -44,16 +44,21 @@ const COLUMNS = {
 const OLD_NAMES = { "ez2-single-hard": "ez2-single", para: "para-single" };
 
 /**
- * The charts of a simfile, each with its name and what the hash needs, or why it has none. The game reads no
+ * The charts of a simfile, each with its notes and what it is called, or why it has no hash. The game reads no
  * UTF-16.
  *
  * @param {string} text
  * @param {boolean} isSsc
  */
 export function readSimfile(text, isSsc) {
-  const charts = isSsc ? readSsc(text) : readSm(text);
+  const song = { TITLE: "", SUBTITLE: "", ARTIST: "", CREDIT: "" };
+  const charts = isSsc ? readSsc(text, song) : readSm(text, song);
   if (charts.length === 0) refuse("no charts");
-  return charts.map(({ name, ...chart }) => ({ name, ...explained(() => readChart(chart)) }));
+  const [title, artist] = [`${song.TITLE.trim()} ${song.SUBTITLE.trim()}`, song.ARTIST.trim()];
+  return charts.map(({ credit, difficulty, ...chart }) => {
+    const texts = { title, artist, creator: credit.trim() || song.CREDIT.trim(), difficulty };
+    return { ...texts, ...explained(() => readChart(chart)) };
+  });
 }
 
 function readChart({ stepsType, text, timing }) {
@@ -165,7 +170,7 @@ function entriesOf(parameter) {
 // --- .sm ---
 
 /** NotesLoaderSM.cpp, LoadFromSimfile. */
-function readSm(text) {
+function readSm(text, song) {
   const [timing, charts] = [new Timing(), []];
   let [bpms, stops] = [[], []];
   for (const [tag, value = "", ...others] of readTags(text)) {
@@ -174,6 +179,7 @@ function readSm(text) {
     else if (name === "STOPS" || name === "FREEZES") stops = smChanges(value);
     else if (name === "DELAYS") addChanges(timing, name, value);
     else if (name === "OFFSET") checkOffset(value);
+    else if (Object.hasOwn(song, name)) song[name] = value;
     else if (/^NOTES2?$/.test(name) && others.length === 5) add(charts, smChart(value, others, timing));
   }
   addBpmsAndStops(timing, bpms, stops);
@@ -191,7 +197,7 @@ function smChanges(parameter) {
 function smChart(stepsType, [description, difficulty, , , notes], timing) {
   const type = trimBlanks(stepsType);
   const name = Object.hasOwn(OLD_NAMES, type) ? OLD_NAMES[type] : lower(type);
-  return { name: chartName(difficulty, description), stepsType: name, text: trimBlanks(notes), timing };
+  return { difficulty: chartName(difficulty, description), credit: "", stepsType: name, text: trimBlanks(notes), timing };
 }
 
 const checkOffset = (text) => Math.abs(number(text)) <= MAX_OFFSET || refuse("time out of range");
@@ -210,8 +216,8 @@ function chartName(difficulty, description) {
 // --- .ssc ---
 
 /** NotesLoaderSSC.cpp, LoadFromSimfile. */
-function readSsc(text) {
-  const [song, charts] = [new Timing(), []];
+function readSsc(text, song) {
+  const [songTiming, charts] = [new Timing(), []];
   let [version, chart] = [VERSION, undefined];
   for (const [tag, value = ""] of readTags(text)) {
     const name = upper(tag);
@@ -224,10 +230,12 @@ function readSsc(text) {
       chart = undefined;
     } else if (TIMING_TAGS.includes(name)) {
       // NotesLoaderSSC.cpp, SetStepsBPMs and others: charts had no timing of their own.
-      if (!chart) addChanges(song, name, value, version);
+      if (!chart) addChanges(songTiming, name, value, version);
       else if (version >= VERSION_SPLIT_TIMING) addChanges(chart.timing, name, value, version);
     } else if (chart) {
-      if (/^(?:STEPSTYPE|DESCRIPTION|DIFFICULTY)$/.test(name)) chart[name] = value;
+      if (/^(?:STEPSTYPE|DESCRIPTION|DIFFICULTY|CREDIT)$/.test(name)) chart[name] = value;
+    } else if (Object.hasOwn(song, name)) {
+      song[name] = value;
     } else if (name === "NOTEDATA") {
       chart = { timing: new Timing() };
       add(charts, chart);
@@ -235,13 +243,14 @@ function readSsc(text) {
   }
   // The last one has no notes.
   if (chart) charts.pop();
-  return charts.map((own) => sscChart(own, song));
+  return charts.map((own) => sscChart(own, songTiming));
 }
 
 /** Steps.h, GetTimingData: a chart has all timing of its own, or none. */
-function sscChart({ STEPSTYPE = "", DESCRIPTION = "", DIFFICULTY = "", notes = "", timing }, song) {
-  const used = timing.isEmpty ? song : timing.copy();
-  return { name: chartName(DIFFICULTY, DESCRIPTION), stepsType: lower(STEPSTYPE), text: notes, timing: used };
+function sscChart({ STEPSTYPE = "", DESCRIPTION = "", DIFFICULTY = "", CREDIT = "", notes = "", timing }, songTiming) {
+  const used = timing.isEmpty ? songTiming : timing.copy();
+  const difficulty = chartName(DIFFICULTY, DESCRIPTION);
+  return { difficulty, credit: CREDIT, stepsType: lower(STEPSTYPE), text: notes, timing: used };
 }
 
 // --- Timing changes ---

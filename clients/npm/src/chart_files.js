@@ -1,7 +1,7 @@
-// Computes the note hashes, version 1, of chart files in the browser.
+// Computes the note hashes, version 1, of chart files.
 //
-// A chart file gives the same hash as in the index, or a reason why it cannot be told, never another hash. So
-// each format is read by the rules of its game, as in crates/chartfile.
+// A chart file gives the same hash as in the index, or a reason why it has none, never another hash. So each
+// format is read by the rules of its game, as in crates/chartfile.
 
 import { explained, hashTimedNotes, refuse } from "./note_hash.js";
 import { readOsu } from "./osu.js";
@@ -13,6 +13,8 @@ export const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 const MAX_NOTES = 500_000;
 const MAX_TIMING_POINTS = 500_000;
+/** The maximum length of a text, as in the index. */
+const MAX_CHARACTERS = 1_000;
 
 const READERS = {
   osu: (bytes) => [readOsu(textOf(bytes))],
@@ -56,24 +58,36 @@ export function withoutReplaced(files, pathOf) {
 }
 
 /**
- * The note hashes of the charts of a file, by the extension of its name, and the reasons of those that have
- * none. Each hash once. A chart of a simfile has a name, its difficulty.
+ * The charts of a file, by the extension of its name, and the reasons of those that have no note hash. Each
+ * hash once.
  *
- * @param {string} name the file name
+ * @param {string} path
  * @param {Uint8Array} bytes the content
- * @returns {({hash: string, keys: number, variant?: string, name?: string} | {cannotTell: string, name?: string})[]}
+ * @returns {import("./index.js").LocalChart[]}
  */
-export function hashChartFile(name, bytes) {
-  const read = READERS[name.slice(name.lastIndexOf(".") + 1).toLowerCase()];
+export function hashChartFile(path, bytes) {
+  const read = READERS[path.slice(path.lastIndexOf(".") + 1).toLowerCase()];
   const charts = explained(() => {
     if (!read) refuse("only .osu, .qua, .sm and .ssc files can be read here");
-    if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES} bytes`);
-    return read(bytes).map((chart) =>
-      chart.cannotTell ? chart : { name: chart.name, ...explained(() => hashNotes(chart)) });
+    if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES / 2 ** 20} MB`);
+    return read(bytes).map((chart) => ({ path, ...hashChart(chart) }));
   });
-  if (charts.cannotTell) return [charts];
+  if (charts.reason) return [{ path, ...charts }];
   const hashes = charts.map(({ hash }) => hash);
   return charts.filter(({ hash }, index) => !hash || hashes.indexOf(hash) === index);
+}
+
+/** The hash of a chart with its texts. What is refused has its difficulty only. */
+function hashChart({ reason, keys, notes, timingPoints, ...texts }) {
+  const outcome = reason ? { reason } : explained(() => hashNotes({ keys, notes, timingPoints }));
+  const names = outcome.reason ? ["difficulty"] : ["title", "artist", "creator", "difficulty"];
+  return { ...outcome, ...Object.fromEntries(names.map((name) => [name, clean(texts[name])])) };
+}
+
+/** A text for display: white space is spaces, and there are no control characters. */
+function clean(text) {
+  const printable = text.replace(/\p{White_Space}/gu, " ").replace(/\p{Cc}/gu, "").replace(/^ +/, "");
+  return [...printable.slice(0, 2 * MAX_CHARACTERS)].slice(0, MAX_CHARACTERS).join("").trimEnd();
 }
 
 /** The hash of the notes of a chart after the checks of the index: long notes without length are taps. */

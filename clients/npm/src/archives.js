@@ -1,8 +1,7 @@
-// Reads the chart files in archives in the browser, also those of archives in them, without reading other
-// files.
+// Reads the chart files in archives, also those of archives in them, without reading other files.
 
 import { isChartFile, isNamed, withoutReplaced } from "./chart_files.js";
-import { CannotTell, refuse } from "./note_hash.js";
+import { Refusal, refuse } from "./note_hash.js";
 
 /** The maximum of entries of an archive and of the archives in it, as in the index. */
 const MAX_ENTRIES = 50_000;
@@ -22,7 +21,7 @@ export const isArchive = (path) => isNamed(path, ["osz", "olz", "qp", "smzip", "
 
 /**
  * The chart files of an archive, and of the archives in it: each with its `path` and `file`, which has `size`
- * and `arrayBuffer`, or with the reason why it cannot be read, `cannotTell`.
+ * and `arrayBuffer`, or with the reason why it cannot be read, `reason`.
  *
  * @param {Blob} archive
  * @throws {Error} with a reason if it is none, is damaged, or exceeds a limit
@@ -32,11 +31,11 @@ export async function* chartFilesOf(archive, read = { entries: 0 }, isNested = f
   const paths = new Set();
   for (const file of withoutReplaced(files, ({ path }) => path)) {
     const { path } = file;
-    const cannotTell = paths.has(path) ? "an earlier file has the same name" : file.refusal;
+    const reason = paths.has(path) ? "an earlier file has the same name" : file.refusal;
     paths.add(path);
-    if (cannotTell) yield { path, cannotTell };
+    if (reason) yield { path, reason };
     else if (!isArchive(path)) yield { path, file };
-    else if (isNested) yield { path, cannotTell: "an archive in an archive in an archive" };
+    else if (isNested) yield { path, reason: "an archive in an archive in an archive" };
     else yield* nestedFiles(file, read);
   }
 }
@@ -45,12 +44,12 @@ export async function* chartFilesOf(archive, read = { entries: 0 }, isNested = f
 async function* nestedFiles(file, read) {
   const { path } = file;
   try {
-    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES} bytes`);
+    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES / 2 ** 20} MB`);
     const nested = new Blob([await file.arrayBuffer()]);
-    for await (const one of chartFilesOf(nested, read, true)) yield { ...one, path: `${path}/${one.path}` };
+    for await (const entry of chartFilesOf(nested, read, true)) yield { ...entry, path: `${path}/${entry.path}` };
   } catch (error) {
-    if (!(error instanceof CannotTell)) throw error;
-    yield { path, cannotTell: error.message };
+    if (!(error instanceof Refusal)) throw error;
+    yield { path, reason: error.message };
   }
 }
 
@@ -122,22 +121,29 @@ class ArchivedFile {
     const head = await viewOf(this.archive, this.at, 30);
     if (head.byteLength < 30 || head.getUint32(0, true) !== LOCAL_ENTRY) refuse("the archive is damaged");
     const data = this.at + 30 + head.getUint16(26, true) + head.getUint16(28, true);
-    const packed = this.archive.slice(data, data + this.packedSize);
+    const packed = await this.archive.slice(data, data + this.packedSize).arrayBuffer();
     const isStored = this.method === STORED;
-    const bytes = isStored ? new Uint8Array(await packed.arrayBuffer()) : await inflated(packed, this.size);
-    const isWhole = bytes?.length === this.size && crc32(bytes) === this.checksum;
+    const bytes = isStored ? new Uint8Array(packed) : await inflated(packed, this);
+    const isWhole = bytes?.length === this.size && (!isStored || crc32(bytes) === this.checksum);
     return isWhole ? bytes.buffer : refuse("the archive is damaged");
   }
 }
 
+/** The header of a gzip file (RFC 1952) without a name. */
+const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, DEFLATED, 0, 0, 0, 0, 0, 0, 0xff);
+
 /**
- * Inflates what has this size; undefined for what is damaged or larger: a few bytes may inflate to gigabytes.
+ * Inflates what has this size and checksum; undefined for what is damaged or larger: a few bytes may inflate to
+ * gigabytes. It is inflated as a gzip file: Node.js 18 has no `deflate-raw`.
  */
-async function inflated(packed, size) {
+async function inflated(packed, { size, checksum }) {
+  const trailer = new DataView(new ArrayBuffer(8));
+  [checksum, size].forEach((value, index) => trailer.setUint32(4 * index, value, true));
+  const file = new Blob([GZIP_HEADER, packed, trailer]).stream();
   const bytes = new Uint8Array(size);
   let length = 0;
   try {
-    for await (const chunk of packed.stream().pipeThrough(new DecompressionStream("deflate-raw"))) {
+    for await (const chunk of chunksOf(file.pipeThrough(new DecompressionStream("gzip")))) {
       bytes.set(chunk, length);
       length += chunk.length;
     }
@@ -145,6 +151,16 @@ async function inflated(packed, size) {
     return undefined;
   }
   return length === size ? bytes : undefined;
+}
+
+/** The chunks of a stream, over which some browsers do not iterate. */
+async function* chunksOf(stream) {
+  const reader = stream.getReader();
+  try {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value;
+  } finally {
+    await reader.cancel();
+  }
 }
 
 let checksums;

@@ -17,7 +17,7 @@ export function blake3(bytes) {
   return new Uint8Array(hash.buffer);
 }
 
-/** The chaining value of a subtree: a chunk, or the parent of two, of which the left one is as large as possible. */
+/** The chaining value of a subtree: a chunk, or the parent of two, of which the left is as large as possible. */
 function subtree(bytes, firstChunk, flags) {
   if (bytes.length <= CHUNK_BYTES) return chunk(bytes, firstChunk, flags);
   const chunks = Math.ceil(bytes.length / CHUNK_BYTES);

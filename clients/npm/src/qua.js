@@ -65,7 +65,7 @@ const PROPERTIES = {
   TimingGroups: (node) => node instanceof Map && !node.tag && [...node.values()].every(isScrollGroup),
 };
 
-/** The chart of a file: what the hash needs. */
+/** The chart of a file: its notes, and what it is called. */
 export function readQua(file) {
   const mapping = readYaml(file);
   for (const [name, value] of mapping) {
@@ -78,8 +78,15 @@ export function readQua(file) {
   const keys = keysOf(qua);
   if (objects.some(({ Lane }) => !(Lane >= 1 && Lane <= keys))) refuse("a note in a lane that does not exist");
   const notes = objects.filter(({ Type }) => Type !== "Mine").map(note);
-  return { keys, notes, timingPoints: TimingPoints.length + SliderVelocities.length };
+  return { keys, notes, timingPoints: TimingPoints.length + SliderVelocities.length, ...textsOf(qua) };
 }
+
+function textsOf({ Title, Artist, Creator, DifficultyName }) {
+  const [title, artist, creator, difficulty] = [Title, Artist, Creator, DifficultyName].map(textOf);
+  return { title, artist, creator, difficulty };
+}
+
+const textOf = (node) => (node instanceof Text ? node.text : node) ?? "";
 
 /** HitObjectInfo: an end after 0 makes a long note. */
 function note({ StartTime, EndTime, Lane }) {
@@ -89,8 +96,7 @@ function note({ StartTime, EndTime, Lane }) {
 
 /** ModeHelper.ToKeyCount. */
 function keysOf({ Mode, HasScratchKey }) {
-  const mode = Mode instanceof Text ? Mode.text : Mode;
-  const [, keys] = /^Keys(10|[1-9])$/.exec(mode) ?? refuse("no game mode, or an unknown one");
+  const [, keys] = /^Keys(10|[1-9])$/.exec(textOf(Mode)) ?? refuse("no game mode, or an unknown one");
   return Number(keys) + Number(HasScratchKey === "true");
 }
 
@@ -132,9 +138,7 @@ const NULL = /^(?:~|null|Null|NULL)$/;
 const OPEN = { "'": /^(?:[^']|'')*$/, '"': /^(?:[^"\\]|\\.)*\\?$/ };
 const CLOSED = { "'": /^(?:[^']|'')*'$/, '"': /^(?:[^"\\]|\\.)*"$/ };
 
-/**
- * A text that is not plain. With escapes or several lines, which no value has that matters, it has no `text`.
- */
+/** A text that is not plain. A block of several lines, which no value is that matters, has no `text`. */
 class Text {
   constructor(text) {
     this.text = text;
@@ -227,14 +231,14 @@ function readScalar(file, rest, column) {
     return rest === "[]" ? [] : new Map();
   }
   if (!STARTS_PLAIN.test(rest) || NOT_PLAIN.test(rest)) refuseLine(file);
-  let isLong = false;
+  const lines = [rest];
   for (file.next += 1; belongsTo(file, column) && !BLANK_OR_COMMENT.test(file.lines[file.next]); file.next += 1) {
     if (NOT_PLAIN.test(lineOf(file))) refuseLine(file);
-    isLong = true;
+    lines.push(lineOf(file).trimStart());
   }
   file.next -= 1;
   advance(file);
-  if (isLong) return new Text();
+  if (lines.length > 1) return new Text(lines.join(" "));
   return NULL.test(rest) ? null : rest;
 }
 
@@ -265,15 +269,25 @@ function readBlockText(file, column) {
 function readQuoted(file, rest, column) {
   const mark = rest[0];
   let text = rest.slice(1);
+  const lines = [];
   const isOpen = () => text.length <= MAX_QUOTED && OPEN[mark].test(text);
-  const isLong = isOpen();
   while (isOpen()) {
+    lines.push(text);
     file.next += 1;
     if (!belongsTo(file, column)) refuseLine(file);
     text = lineOf(file).trimStart();
   }
   if (text.length > MAX_QUOTED || !CLOSED[mark].test(text)) refuseLine(file);
   advance(file);
-  const plain = text.slice(0, -1);
-  return new Text(isLong || plain.includes("\\") ? undefined : plain.replaceAll("''", "'"));
+  const content = [...lines, text.slice(0, -1)].join(" ");
+  return new Text(mark === "'" ? content.replaceAll("''", "'") : withoutEscapes(content));
+}
+
+/** YAML 1.1, 5.7: what is no code stands for itself, for white space, or for a character that no text has. */
+function withoutEscapes(text) {
+  return text.replace(/\\(?:x(\w{2})|u(\w{4})|U(\w{8})|(.))/g, (_, x, u, U, one) => {
+    if (one !== undefined) return /[0abe]/.test(one) ? "\0" : /[ntvfrN_LP]/.test(one) ? " " : one;
+    const code = Number(`0x${x ?? u ?? U}`);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : refuse("a text with an unknown escape");
+  });
 }

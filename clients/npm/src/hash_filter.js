@@ -6,22 +6,24 @@ const u64 = (value) => BigInt.asUintN(64, value);
 /** A hash filter of version 1. */
 export class HashFilter {
   /**
-   * @param {ArrayBuffer} buffer the response of the filter
+   * @param {Uint8Array} bytes the response of the filter
    * @throws {Error} if it is none of version 1
    */
-  constructor(buffer) {
-    const header = new DataView(buffer);
-    const isFilter = header.getUint32(0, false) === 0x43494846 && header.getUint32(4, true) === 1;
+  constructor(bytes) {
+    const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const isFilter = bytes.length > HEADER_BYTES && header.getUint32(0, false) === 0x43494846;
+    if (!isFilter || header.getUint32(4, true) !== 1) throw new Error("no hash filter of version 1");
     this.seed = header.getBigUint64(24, true);
     this.segmentLength = header.getUint32(32, true);
     this.segmentCountLength = header.getUint32(36, true);
-    this.fingerprints = new Uint8Array(buffer, HEADER_BYTES);
-    const isComplete = this.fingerprints.length === header.getUint32(40, true);
-    if (!isFilter || !isComplete) throw new Error("no hash filter of version 1");
+    this.fingerprints = bytes.subarray(HEADER_BYTES);
+    const { length } = this.fingerprints;
+    const isComplete = length === header.getUint32(40, true) && length === this.segmentCountLength + 2 * this.segmentLength;
+    if (!isComplete) throw new Error("the hash filter is incomplete");
   }
 
   /** False if the index did not know the note hash when the filter was built. */
-  mayContain(noteHash) {
+  has(noteHash) {
     // The first 8 bytes, of which the first is the lowest.
     const key = BigInt(`0x${noteHash.slice(0, 16).match(/../g).reverse().join("")}`);
     let mixed = u64(key + this.seed);

@@ -1,21 +1,21 @@
-// Computes the note hash, version 1, and the variant, version 1, of notes in the browser. Has what the readers of
-// all formats share.
+// Computes the note hash, version 1, and the variant, version 1, of notes. Has what the readers of all formats
+// share.
 
 import { blake3 } from "./blake3.js";
 
 /** A reason why there is no hash. */
-export class CannotTell extends Error {}
+export class Refusal extends Error {}
 
 export function refuse(reason) {
-  throw new CannotTell(reason);
+  throw new Refusal(reason);
 }
 
-/** The result, or `cannotTell` with the reason that was thrown. */
+/** The result, or `reason` with the reason that was thrown. */
 export function explained(compute) {
   try {
     return compute();
   } catch (error) {
-    if (error instanceof CannotTell) return { cannotTell: error.message };
+    if (error instanceof Refusal) return { reason: error.message };
     throw error;
   }
 }
@@ -68,7 +68,7 @@ export function hashTimedNotes(keys, notes) {
  *
  * @param {number} keys the key count
  * @param {{startUs: number, column: number, endUs?: number}[]} notes
- * @returns {{hash: string, keys: number, variant?: string} | {cannotTell: string}}
+ * @returns {{hash: string, keys: number, variant?: string} | {reason: string}}
  */
 export function hashOfTimedNotes(keys, notes) {
   return explained(() => hashTimedNotes(keys, notes));

@@ -17,6 +17,8 @@ const SECTIONS = [
   "General", "Editor", "Metadata", "Difficulty", "Events", "TimingPoints", "Colours", "HitObjects", "Variables",
   "Fonts", "CatchTheBeat", "Mania",
 ];
+/** LegacyBeatmapDecoder.handleMetadata. */
+const TEXTS = ["Title", "TitleUnicode", "Artist", "ArtistUnicode", "Creator", "Version"];
 /** LegacyHitObjectType. */
 const [CIRCLE, SLIDER, SPINNER, HOLD] = [1, 2, 8, 128];
 
@@ -27,10 +29,10 @@ function skip() {
   throw new Skipped();
 }
 
-/** The chart of a file: what the hash needs. */
+/** The chart of a file: its notes, and what it is called. */
 export function readOsu(text) {
   const lines = text.split(/\r\n|\r|\n/);
-  const chart = { version: versionOf(lines), mode: 0, circleSize: 5, sliderMultiplier: 1.4, points: [], objects: [] };
+  const chart = { version: versionOf(lines), mode: 0, circleSize: 5, sliderMultiplier: 1.4, points: [], objects: [], texts: {} };
   let section = "General";
   for (const raw of lines) {
     const line = contentOf(raw, section);
@@ -39,7 +41,12 @@ export function readOsu(text) {
     else readLine(chart, section, line);
   }
   if (chart.mode !== MODE) refuse(`unsupported game mode ${chart.mode} (only mode 3 is indexed)`);
-  return { keys: keysOf(chart), notes: notesOf(chart), timingPoints: chart.points.length };
+  return { keys: keysOf(chart), notes: notesOf(chart), timingPoints: chart.points.length, ...textsOf(chart.texts) };
+}
+
+/** What a chart is called. An empty original name is the romanised one. */
+function textsOf({ Title = "", TitleUnicode, Artist = "", ArtistUnicode, Creator = "", Version = "" }) {
+  return { title: TitleUnicode || Title, artist: ArtistUnicode || Artist, creator: Creator, difficulty: Version };
 }
 
 /** Decoder.GetDecoder: the version of the format, by the first line with text. */
@@ -76,6 +83,7 @@ function sectionOf(name) {
 function readLine(chart, section, line) {
   try {
     if (section === "General") readMode(chart, line);
+    else if (section === "Metadata") readText(chart, line);
     else if (section === "Difficulty") readDifficulty(chart, line);
     else if (section === "TimingPoints") chart.points.push(timingPoint(line, offsetOf(chart)));
     else if (section === "HitObjects") chart.objects.push(hitObject(line, chart));
@@ -99,6 +107,12 @@ function readMode(chart, line) {
   if (key !== "Mode") return;
   const mode = integer(value);
   chart.mode = mode >= 0 && mode <= 3 ? mode : skip();
+}
+
+/** LegacyBeatmapDecoder.handleMetadata. */
+function readText(chart, line) {
+  const [key, value] = keyAndValue(line);
+  if (TEXTS.includes(key)) chart.texts[key] = value;
 }
 
 /** LegacyBeatmapDecoder.handleDifficulty. */

@@ -1,0 +1,106 @@
+// A client of the API (docs/api.md).
+
+import { HashFilter } from "./hash_filter.js";
+import { ChartIndexError, Requests } from "./requests.js";
+
+/** The maximum of a batch, and with what it includes. */
+const MAX_BATCH = 1_000;
+const MAX_WITH = { variants: 100, chartsets: 100 };
+const MAX_WITH_BOTH = 25;
+const MAX_PER_PAGE = 60;
+
+export class ChartIndex {
+  #requests;
+  /** How many charts a batch has at most, once the link was too slow for more. */
+  #batch = Infinity;
+
+  constructor(base, options) {
+    this.#requests = new Requests(base, options);
+  }
+
+  get(path, query, options) {
+    return this.#requests.json(path, query, options);
+  }
+
+  lookup(hash, { include, variant, ...options } = {}) {
+    return this.get(`/api/charts/${encodeURIComponent(hash)}`, { include, variant }, options);
+  }
+
+  async lookupMany(charts, { include = [], ...options } = {}) {
+    const requested = chartsOf(charts);
+    const limit = maxBatch(String(include).split(","));
+    const items = [];
+    while (items.length < requested.length) {
+      const size = Math.min(this.#batch, limit);
+      const batch = requested.slice(items.length, items.length + size);
+      try {
+        items.push(...(await this.#postBatch(batch, include, options)));
+      } catch (error) {
+        // The link is too slow for so many.
+        if (error.status !== 408 || batch.length === 1) throw error;
+        this.#batch = Math.ceil(batch.length / 2);
+      }
+    }
+    return items;
+  }
+
+  async #postBatch(charts, include, options) {
+    const path = "/api/charts/lookup";
+    const query = include.length > 0 ? { include } : {};
+    const isHash = (chart) => typeof chart === "string";
+    const body = charts.every(isHash)
+      ? { hashes: charts }
+      : { charts: charts.map((chart) => (isHash(chart) ? { hash: chart } : chart)) };
+    const { items } = await this.#requests.post(path, query, body, options);
+    if (items?.length === charts.length) return items;
+    throw new ChartIndexError(path, { problem: { title: `The response does not have ${charts.length} items` } });
+  }
+
+  list(filters = {}, options) {
+    return this.get("/api/chartsets", filters, options);
+  }
+
+  async *search({ after = "start", ...filters } = {}, options) {
+    for (let next = after; next !== undefined; ) {
+      const { items, nextAfter } = await this.list({ perPage: MAX_PER_PAGE, ...filters, after: next }, options);
+      yield* items;
+      next = nextAfter;
+    }
+  }
+
+  chartset(id, { include, ...options } = {}) {
+    return this.get(`/api/chartsets/${encodeURIComponent(id)}`, { include }, options);
+  }
+
+  async rox(hash, options) {
+    const bytes = await this.#requests.bytes(`/api/charts/${encodeURIComponent(hash)}/rox`, options);
+    return bytes.slice();
+  }
+
+  preview(hash, options) {
+    return this.get(`/api/charts/${encodeURIComponent(hash)}/preview`, {}, options);
+  }
+
+  async hashFilter(options) {
+    try {
+      return new HashFilter(await this.#requests.bytes("/api/charts/filter", options));
+    } catch (error) {
+      // None has been built yet.
+      if (error instanceof ChartIndexError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** The charts of a batch, each as its hash or as an object of the API. */
+function chartsOf(charts) {
+  if (typeof charts !== "string" && charts?.[Symbol.iterator]) return [...charts];
+  const { md5 = [], ids = [], ...others } = Object(charts);
+  if (!charts || Object.keys(others).length > 0) throw new TypeError("give a list of charts, or { md5, ids }");
+  return [...md5.map((one) => ({ md5: one })), ...ids.map((alphaBeatmapId) => ({ alphaBeatmapId }))];
+}
+
+function maxBatch(included) {
+  const limits = included.flatMap((name) => MAX_WITH[name] ?? []);
+  return limits.length > 1 ? MAX_WITH_BOTH : (limits[0] ?? MAX_BATCH);
+}

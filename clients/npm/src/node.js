@@ -1,0 +1,51 @@
+// Reads folders, in Node.js.
+
+import { open, readdir } from "node:fs/promises";
+import path from "node:path";
+
+import { filesRead, hashFile } from "./files.js";
+
+/** The charts of the chart files and archives below a folder, in the order of the names. */
+export async function* hashFolder(folder) {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const files = new Set(filesRead(entries.filter((entry) => entry.isFile()), ({ name }) => name));
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const location = path.join(folder, entry.name);
+    // A symbolic link may lead anywhere.
+    if (entry.isDirectory()) yield* hashFolder(location);
+    else if (files.has(entry)) yield* await hashLocalFile(location);
+  }
+}
+
+async function hashLocalFile(location) {
+  let file;
+  try {
+    file = await open(location);
+    return await hashFile(location, new FilePart(file, 0, (await file.stat()).size));
+  } catch (error) {
+    return [{ path: location, reason: error.message }];
+  } finally {
+    await file?.close();
+  }
+}
+
+/** A part of an open file, with what `hashFile` uses of a `Blob`: archives are read in parts. */
+class FilePart {
+  constructor(file, start, size) {
+    this.file = file;
+    this.start = start;
+    this.size = size;
+  }
+
+  slice(from, to) {
+    const [start, end] = [Math.min(from, this.size), Math.min(to, this.size)];
+    return new FilePart(this.file, this.start + start, Math.max(0, end - start));
+  }
+
+  async arrayBuffer() {
+    const { buffer } = new Uint8Array(this.size);
+    const { bytesRead } = await this.file.read(new Uint8Array(buffer), 0, this.size, this.start);
+    if (bytesRead < this.size) throw new Error("the file has changed while it was read");
+    return buffer;
+  }
+}

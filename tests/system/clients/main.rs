@@ -1,0 +1,5 @@
+//! The packages in `clients`: each is packed, installed into an empty folder and run, over real servers.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test panics if its set-up fails")]
+
+mod npm;
+mod slow_link;

@@ -63,7 +63,8 @@ const LISTS: [&str; 2] = ["keys", "include"];
 /// Unknown parameters are ignored, empty values are treated as absent, and numbers out of range are clamped.
 ///
 /// # Errors
-/// The first parameter that occurs twice and is no list, is not UTF-8, is malformed, or contradicts another one.
+/// The first parameter that occurs twice and is no list, is not UTF-8, is malformed, or contradicts another
+/// one.
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
     let [
         q,

@@ -2,7 +2,7 @@
 //!
 //! C# runs on Mono, which Debian has in the place of .NET.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,9 +18,8 @@ use super::{limits, read, serve_samples};
 const EXPECTED: &str = "21642f9846d39260 Harbour Lights\n7a1825cc4bacc079 Harbour Lights\nknown 900101\n";
 
 /// The clients and the examples of the note hash, by language.
-const CLIENTS: [&str; 5] = ["client.sh", "client.py", "client.mjs", "client.rs", "Client.cs"];
-const NOTE_HASHES: [&str; 5] =
-    ["note_hash.sh", "note_hash.py", "note_hash.mjs", "note_hash.rs", "NoteHash.cs"];
+const CLIENTS: [&str; 3] = ["client.sh", "client.mjs", "Client.cs"];
+const NOTE_HASHES: [&str; 4] = ["note_hash.sh", "note_hash.py", "note_hash.mjs", "NoteHash.cs"];
 
 /// The command that runs an example; C# is compiled into the folder first.
 pub(crate) fn command(name: &str, folder: &Path) -> Command {
@@ -34,7 +33,6 @@ pub(crate) fn command(name: &str, folder: &Path) -> Command {
             command.arg("node").arg(file);
             return command;
         }
-        "rs" => return Command::new(example_program(stem)),
         _ => {
             let program = folder.join(stem).with_extension("exe");
             return csharp_command(&file, &program);
@@ -55,16 +53,6 @@ pub(crate) fn csharp_command(file: &Path, program: &Path) -> Command {
     let mut command = Command::new("mono");
     command.arg(program);
     command
-}
-
-/// An example of this package: `cargo test` builds it, with a selection of tests `cargo build --examples`.
-fn example_program(stem: &str) -> PathBuf {
-    // This test is target/<profile>/deps/…, the examples are target/<profile>/examples/….
-    let test = std::env::current_exe().expect("the path of the test");
-    let target = test.ancestors().nth(2).expect("the folder of the programs");
-    let program = target.join("examples").join(format!("snippet_{stem}"));
-    assert!(program.is_file(), "{} is missing: cargo build --workspace --examples", program.display());
-    program
 }
 
 pub(crate) fn succeeded(name: &str, output: &Output) -> String {

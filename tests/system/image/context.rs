@@ -9,12 +9,14 @@ use crate::buildah::Buildah;
 use crate::run;
 
 /// Files of a checkout that building reads.
-const NEEDED: [&str; 12] = [
+const NEEDED: [&str; 14] = [
     "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
     "benchmarks/benches/checks.rs",
     "benchmarks/src/ingest.rs",
+    "clients/rust/README.md",
+    "clients/rust/src/lib.rs",
     "crates/store/migrations/0001_catalogue.up.sql",
     "crates/store/src/lib.rs",
     "docs/api.md",

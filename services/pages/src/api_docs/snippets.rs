@@ -30,8 +30,8 @@ pub(crate) struct Examples {
 pub(crate) fn of_page(path: &str) -> Option<Examples> {
     let (introduction, snippets) = match path {
         "/docs" => (
-            "Each sends `User-Agent` and `If-None-Match`, waits as long as `Retry-After` says, lists chartsets \
-             page by page, and looks a chart up. There are also examples that compute \
+            "With the packages for Python, JavaScript and Rust: each says which charts of a folder the index knows, \
+             and where they are from. There are also examples that compute \
              [note hashes](/docs/note-hash#examples-in-code) and read \
              [hash filters](/docs/hash-filter#examples-in-code).",
             CLIENTS,
@@ -54,15 +54,12 @@ const CLIENTS: &[Snippet] = &[
 ];
 
 const HASH_FILTER: &[Snippet] = &[
-    snippet!("Python", "hash_filter.py"),
     snippet!("JavaScript", "hash_filter.mjs"),
-    snippet!("Rust", "hash_filter.rs"),
 ];
 
 const NOTE_HASH: &[Snippet] = &[
     snippet!("Shell", "note_hash.sh"),
     snippet!("Python", "note_hash.py"),
     snippet!("JavaScript", "note_hash.mjs"),
-    snippet!("Rust", "note_hash.rs"),
     snippet!("C#", "NoteHash.cs"),
 ];

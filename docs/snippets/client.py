@@ -18,5 +18,5 @@ for found in hash_folder(folder):
         print(f"{found['file']}: {found['reason']}", file=sys.stderr)
 items = index.lookup_many([chart["hash"] for chart in charts], include=["links"])
 for chart, item in zip(charts, items):
-    urls = [source["url"] for source in item.get("sources", []) if "url" in source]
-    print(item["status"], chart["file"], *urls)
+    sources = item["sources"] if item["status"] == "known" else []
+    print(item["status"], chart["file"], *(source["url"] for source in sources if "url" in source))

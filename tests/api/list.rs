@@ -91,6 +91,7 @@ async fn filters_match_the_expected_chartsets() {
         ("q=dj+cher", "cherry"),
         ("keys=7", "Éclair"),
         ("keys=4,5", "apple banana cherry Éclair 宙の旋律"),
+        ("keys=4&keys=5", "apple banana cherry Éclair 宙の旋律"),
         ("keys=6", ""),
         ("source=betaPack", "cherry"),
         ("source=alphaSet", "banana Éclair 宙の旋律"),

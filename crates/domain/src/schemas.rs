@@ -1,9 +1,12 @@
 //! JSON Schemas of the types that do not serialise as a structure, for the OpenAPI document.
 
+use std::borrow::Cow;
+
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::search::{Direction, Sort};
 use crate::{
     ChartsetId, ExportFile, ExportName, FileDigest, FileMd5, KeyCount, Lineage, NoteHash, SourceKind,
     SourceRef, Variant,
@@ -12,6 +15,11 @@ use crate::{
 /// A text that matches a regular expression as a whole.
 fn text(pattern: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(format!("^{pattern}$")))
+}
+
+/// One of these values. Generators name a type by its component: what is listed in place has no good name.
+fn choice(values: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values))
 }
 
 /// Lists the values that are known, of a set to which later versions may add: `enum` would make a new value
@@ -110,6 +118,30 @@ impl PartialSchema for SourceRef {
 }
 
 impl ToSchema for SourceRef {}
+
+impl PartialSchema for Sort {
+    fn schema() -> RefOr<Schema> {
+        choice(Self::ALL.map(Self::as_str)).default(Some(Self::default().as_str().into())).into()
+    }
+}
+
+impl ToSchema for Sort {
+    fn name() -> Cow<'static, str> {
+        "ChartsetSort".into()
+    }
+}
+
+impl PartialSchema for Direction {
+    fn schema() -> RefOr<Schema> {
+        choice([Self::Ascending, Self::Descending].map(Self::as_str)).into()
+    }
+}
+
+impl ToSchema for Direction {
+    fn name() -> Cow<'static, str> {
+        "SortOrder".into()
+    }
+}
 
 #[cfg(test)]
 mod tests {

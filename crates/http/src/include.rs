@@ -59,7 +59,7 @@ impl Include {
     ///
     /// # Errors
     ///
-    /// As for [`Self::parse`], or it occurs twice, or is not UTF-8.
+    /// As for [`Self::parse`], or it is not UTF-8.
     pub fn of_query(query_string: &str, accepted: &[FieldGroup]) -> Result<Self, ParameterError> {
         let [include] = parse_parameters(query_string, ["include"])?;
         include.map_or_else(|| Ok(Self::default()), |value| Self::parse(&value, accepted))

@@ -4,12 +4,12 @@
 //! Descriptions of fields and parameters are not here: the assembled document takes them from docs/api.md.
 
 use axum::http::StatusCode;
-use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
@@ -18,6 +18,9 @@ use chart_index_domain::{ChartsetId, NoteHash};
 
 /// The responses of an operation, by status.
 pub type Responses = std::collections::BTreeMap<String, RefOr<Response>>;
+
+/// The media type of JSON bodies.
+pub const JSON: &str = "application/json";
 
 /// The media type of errors.
 const PROBLEM: &str = "application/problem+json";
@@ -28,7 +31,7 @@ pub fn extension() -> Extensions {
     [("x-extension", true)].into_iter().collect()
 }
 
-/// The query parameter `include`. Its values are separated by commas; repeated, it is 400.
+/// The query parameter `include`. Its values are separated by commas, or in several parameters.
 #[must_use]
 pub fn include_parameter(accepted: &[FieldGroup]) -> Parameter {
     let names = accepted.iter().map(|group| group.as_str());
@@ -103,9 +106,36 @@ pub fn with_cache_policies(mut responses: Responses, policies: &[CachePolicy]) -
 /// A JSON body of this type, and its 304.
 #[must_use]
 pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {
-    let schema = Ref::from_schema_name(T::name());
-    let content = ContentBuilder::new().schema(Some(schema)).build();
-    tagged(response(description, policy).content("application/json", content), policy, true)
+    tagged(response(description, policy).content(JSON, schema_of::<T>()), policy, true)
+}
+
+/// A body of this type.
+#[must_use]
+pub fn schema_of<T: ToSchema>() -> Content {
+    ContentBuilder::new().schema(Some(Ref::from_schema_name(T::name()))).build()
+}
+
+/// A body of bytes. OpenAPI 3.1 describes it without a schema; generators need the form of 3.0.
+#[must_use]
+pub fn binary() -> Content {
+    let bytes = ObjectBuilder::new().schema_type(Type::String);
+    let bytes = bytes.format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
+    ContentBuilder::new().schema(Some(bytes)).build()
+}
+
+/// A body of text.
+#[must_use]
+pub fn text() -> Content {
+    ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build()
+}
+
+/// The response at the `Location` of a redirect within the API. Clients follow it by themselves, and need to
+/// know what they then get.
+#[must_use]
+pub fn after_redirect(media_type: &str, content: Content) -> ResponseBuilder {
+    let mark = [("x-after-redirect", true)].into_iter().collect();
+    let response = ResponseBuilder::new().description("What is at `Location`, to which HTTP clients go on");
+    response.content(media_type, content).extensions(Some(mark))
 }
 
 /// Adds the headers with what is left of the rate limit to the responses that no shared cache may keep. Of a
@@ -166,7 +196,7 @@ pub fn errors_or_pages(own: &[ErrorType]) -> Responses {
         if let RefOr::T(response) = response {
             let vary = constant_header("accept", "`Accept` decides whether the error is a page");
             response.headers.insert("Vary".to_owned(), vary.into());
-            response.content.insert("text/html".to_owned(), ContentBuilder::new().build().into());
+            response.content.insert("text/html".to_owned(), text().into());
         }
     }
     responses
@@ -176,8 +206,7 @@ pub fn errors_or_pages(own: &[ErrorType]) -> Responses {
 fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
     let titles: Vec<String> =
         types.iter().map(|kind| format!("[{}]({})", kind.title(), kind.problem_type())).collect();
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build();
-    let response = response(&titles.join("; "), policy).content(PROBLEM, content);
+    let response = response(&titles.join("; "), policy).content(PROBLEM, schema_of::<Problem>());
     match types[0] {
         ErrorType::RateLimited => {
             let response = response.header("Retry-After", seconds());

@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use axum::routing::get;
 use chart_index_domain::Chartset;
+use chart_index_domain::search::{Direction, Sort};
 use chart_index_http::{ResponseCache, Routes, SourcePages};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use utoipa::OpenApi;
 
 use crate::json_bodies::{DetailBody, ListBody};
+use crate::openapi::SourceFilter;
 
 pub use random::choose_chartset;
 pub use search_engines::{ListPage, ListRead, PageFormat, Search, SearchEngines};
@@ -48,7 +50,7 @@ pub fn routes(state: BrowseState) -> Routes {
 #[derive(OpenApi)]
 #[openapi(
     paths(handlers::list, handlers::detail, handlers::redirect, handlers::redirect_chart, random::random),
-    components(schemas(ListBody<'static>, DetailBody<'static>, Chartset))
+    components(schemas(ListBody<'static>, DetailBody<'static>, Chartset, Direction, Sort, SourceFilter))
 )]
 struct BrowseApi;
 

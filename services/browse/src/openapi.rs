@@ -4,15 +4,16 @@ use axum::http::StatusCode;
 use chart_index_domain::search::{Direction, Engine, MAX_NUMBER, MAX_TEXT_CHARACTERS, PageRequest, Sort};
 use chart_index_domain::{KeyCount, Pattern, SourceKind};
 use chart_index_http::openapi::{
-    Responses, by_status, errors, errors_or_pages, extension, header, include_parameter, json, response,
+    JSON, Responses, after_redirect, by_status, errors, errors_or_pages, extension, header,
+    include_parameter, json, response, schema_of,
 };
 use chart_index_http::{CachePolicy, ErrorType, FieldGroup};
 use serde_json::json;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
-use utoipa::openapi::{RefOr, Required, Schema};
-use utoipa::{IntoParams, IntoResponses};
+use utoipa::openapi::{Ref, RefOr, Required, Schema};
+use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
 use crate::json_bodies::{DetailBody, ListBody};
 
@@ -41,7 +42,8 @@ impl IntoResponses for RandomResponses {
         let chosen = response("The detail of a chartset that matches is at `Location`", CachePolicy::NoStore);
         let chosen = chosen.header("Location", header("The path of the detail").build());
         let types = [ErrorType::BadParameter, ErrorType::NotFound];
-        let chosen = by_status([(StatusCode::SEE_OTHER, chosen)]);
+        let detail = after_redirect(JSON, schema_of::<DetailBody<'static>>());
+        let chosen = by_status([(StatusCode::SEE_OTHER, chosen), (StatusCode::OK, detail)]);
         chosen.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
     }
 }
@@ -95,23 +97,17 @@ pub(crate) struct ListParameters;
 
 impl IntoParams for ListParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let keys = query(
-            "keys",
-            ArrayBuilder::new().items(<KeyCount as utoipa::PartialSchema>::schema()).min_items(Some(1)),
-        );
-        // `keys=4,7` and not `keys=4&keys=7`, which is 400.
+        let keys = query("keys", ArrayBuilder::new().items(KeyCount::schema()).min_items(Some(1)));
+        // The form of the contract. `keys=4&keys=7` is accepted as well.
         let keys = keys.style(Some(ParameterStyle::Form)).explode(Some(false));
-        let kinds = SourceKind::ALL.map(SourceKind::as_str);
-        let order =
-            query("order", choice([Direction::Ascending, Direction::Descending].map(Direction::as_str)));
+        let order = query("order", Ref::from_schema_name(Direction::name()));
         let extensions = [Sort::MainBpm, Sort::Rating, Sort::Notes, Sort::Relevance].map(Sort::as_str);
         let sort_extensions = [("x-extension-values", json!(extensions))].into_iter().collect();
-        let sort = choice(Sort::ALL.map(Sort::as_str)).default(Some(json!(Sort::default().as_str())));
         let parameters = vec![
             query("q", text()),
             query("query", text()).extensions(Some(extension())),
             keys,
-            query("source", choice(kinds)),
+            query("source", Ref::from_schema_name(SourceFilter::name())),
             query("set", reference()).extensions(Some(extension())),
             query("pack", reference()).extensions(Some(extension())),
             query("creator", text()),
@@ -128,12 +124,13 @@ impl IntoParams for ListParameters {
             query("notesMin", number()).extensions(Some(extension())),
             query("notesMax", number()).extensions(Some(extension())),
             query("pattern", patterns()).extensions(Some(extension())),
-            query("match", choice(["chart"])).extensions(Some(extension())),
+            query("match", string().enum_values(Some(["chart"]))).extensions(Some(extension())),
             include_parameter(FieldGroup::OF_LISTS).into(),
-            query("sort", sort).extensions(Some(sort_extensions)),
+            query("sort", Ref::from_schema_name(Sort::name())).extensions(Some(sort_extensions)),
             order.extensions(Some(extension())),
-            query("page", integer(1, PageRequest::MAX_NUMBER)),
-            query("perPage", integer(PageRequest::DEFAULT_SIZE, PageRequest::MAX_SIZE)),
+            // Without its default, which clients would send together with `after`.
+            query("page", integer(PageRequest::MAX_NUMBER)),
+            query("perPage", integer(PageRequest::MAX_SIZE).default(Some(json!(PageRequest::DEFAULT_SIZE)))),
             query("after", string().pattern(Some("^[A-Za-z0-9_-]*$"))).extensions(Some(extension())),
         ];
         parameters.into_iter().map(ParameterBuilder::build).collect()
@@ -178,9 +175,16 @@ fn reference() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(i32::MAX))
 }
 
-fn choice<const N: usize>(values: [&'static str; N]) -> ObjectBuilder {
-    string().enum_values(Some(values))
+/// The kinds of source that the list can be filtered by: a closed set, other than that of responses.
+pub(crate) struct SourceFilter;
+
+impl PartialSchema for SourceFilter {
+    fn schema() -> RefOr<Schema> {
+        string().enum_values(Some(SourceKind::ALL.map(SourceKind::as_str))).into()
+    }
 }
+
+impl ToSchema for SourceFilter {}
 
 fn number() -> ObjectBuilder {
     let number = ObjectBuilder::new().schema_type(Type::Number);
@@ -189,9 +193,8 @@ fn number() -> ObjectBuilder {
         .extensions(Some(clamped(0.0, MAX_NUMBER)))
 }
 
-fn integer(default: u32, max: u32) -> ObjectBuilder {
-    let integer = ObjectBuilder::new().schema_type(Type::Integer).default(Some(json!(default)));
-    integer.extensions(Some(clamped(1, max)))
+fn integer(max: u32) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer).extensions(Some(clamped(1, max)))
 }
 
 fn clamped<T: serde::Serialize>(min: T, max: T) -> utoipa::openapi::extensions::Extensions {

@@ -6,6 +6,7 @@ mod charts;
 mod handlers;
 mod json_object;
 mod lookup_body;
+mod lookup_schemas;
 mod openapi;
 mod parameters;
 mod rox_response;
@@ -19,10 +20,12 @@ use chart_index_objects::PublicObjectsUrl;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
-use utoipa::OpenApi;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{OpenApi, ToSchema};
 
-use crate::batch_request::BatchRequest;
-use crate::lookup_body::{LookupBody, VariantChartsBody};
+use crate::batch_request::{BatchRequest, ChartReference};
+use crate::lookup_body::VariantChartsBody;
+use crate::lookup_schemas::ChartLookup;
 use crate::openapi::{BatchBody, ChartPreview};
 
 /// What the handlers share.
@@ -63,14 +66,22 @@ pub fn routes(state: LookupState) -> Routes {
         batch_lookup::charts,
         variants::variant_charts
     ),
-    components(schemas(BatchBody, BatchRequest, ChartPreview, LookupBody<'static>, VariantChartsBody<'static>))
+    components(schemas(BatchBody, BatchRequest, ChartLookup, ChartPreview, VariantChartsBody<'static>))
 )]
 struct LookupApi;
 
 /// The OpenAPI document of this service: its operations and schemas.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    LookupApi::openapi()
+    let mut document = LookupApi::openapi();
+    let schemas = &mut document.components.get_or_insert_default().schemas;
+    // The derive macro cannot say that an object is not empty.
+    for name in [BatchRequest::name(), ChartReference::name()] {
+        if let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(&*name) {
+            object.min_properties = Some(1);
+        }
+    }
+    document
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
-use chart_index_domain::{
-    Chart, ChartOccurrence, FileMd5, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming,
-};
-use chart_index_http::openapi::extension;
+use chart_index_domain::{Chart, ChartOccurrence, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
 use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Array, ArrayBuilder, Ref};
+
+use crate::lookup_schemas::chartsets_schema;
 
 /// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
@@ -15,79 +13,33 @@ const TTL_MS: u32 = 300_000;
 const NO_CHARTSETS: &[ChartOccurrence] = &[];
 
 /// The body of a lookup. For an unknown chart it has neither `sources` nor `chart`.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ChartLookup)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LookupBody<'a> {
     /// `None` only in an item of a batch whose chart was not requested by its hash and is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = NoteHash)]
     chart_hash: Option<NoteHash>,
-    #[schema(inline)]
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     sources: Option<&'a [Source]>,
     ttl_ms: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     chart: Option<&'a Chart>,
     /// Only with `include=chartsets`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(required = false, schema_with = chartsets_schema)]
     chartsets: &'a [ChartOccurrence],
     /// Only with `include=variants`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false, schema_with = variants_schema)]
     variants: Option<Vec<VariantBody<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
     variants_total: Option<u64>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Status {
     Known,
     Unknown,
-}
-
-/// The derive macro drops extensions of arrays.
-fn variants_schema() -> Array {
-    let items = Ref::from_schema_name(VariantBody::name());
-    ArrayBuilder::new().items(items).max_items(Some(20)).extensions(Some(extension())).build()
-}
-
-fn chartsets_schema() -> Array {
-    let items = Ref::from_schema_name(ChartOccurrence::name());
-    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
-}
-
-/// An item of a batch lookup, for its schema: the body of a lookup, which begins with the identifier of a
-/// chart that was not requested by its hash.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "a schema")]
-#[schema(as = BatchLookupItem, rename_all = "camelCase")]
-pub(crate) struct BatchItem {
-    #[schema(nullable = false)]
-    md5: Option<FileMd5>,
-    #[schema(nullable = false)]
-    alpha_beatmap_id: Option<u64>,
-    #[schema(nullable = false)]
-    chart_hash: Option<NoteHash>,
-    #[schema(inline)]
-    status: Status,
-    #[schema(nullable = false)]
-    sources: Option<Vec<Source>>,
-    ttl_ms: u32,
-    #[schema(nullable = false)]
-    chart: Option<Chart>,
-    #[schema(nullable = false, max_items = 8)]
-    chartsets: Option<Vec<ChartOccurrence>>,
-    #[schema(nullable = false, max_items = 20)]
-    variants: Option<Vec<VariantBody<'static>>>,
-    #[schema(nullable = false)]
-    variants_total: Option<u64>,
 }
 
 /// The body of the charts of a variant.
@@ -117,7 +69,7 @@ pub(crate) struct VariantBody<'a> {
     #[schema(nullable = false)]
     rate: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, inline)]
+    #[schema(nullable = false)]
     timing: Option<VariantTiming>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(required = false, schema_with = chartsets_schema)]

@@ -3,24 +3,23 @@
 use axum::http::StatusCode;
 use chart_index_domain::Variant;
 use chart_index_http::openapi::{
-    Responses, by_status, constant_header, errors, extension, header, include_parameter, json, response,
-    tagged,
+    JSON, Responses, binary, by_status, constant_header, errors, extension, header, include_parameter, json,
+    response, schema_of, tagged,
 };
 use chart_index_http::{CachePolicy, ErrorType, FieldGroup};
-use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{Ref, RefOr, Required, Schema};
+use utoipa::openapi::{RefOr, Required, Schema};
 use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
-use crate::lookup_body::{BatchItem, LookupBody, VariantChartsBody};
+use crate::lookup_body::VariantChartsBody;
+use crate::lookup_schemas::{BatchLookupItem, ChartLookup};
 
 pub(crate) struct ChartResponses;
 
 impl IntoResponses for ChartResponses {
     fn responses() -> Responses {
-        let ok =
-            json::<LookupBody<'static>>("The chart is known, or unknown to the index", CachePolicy::Lookup);
+        let ok = json::<ChartLookup>("The chart is known, or unknown to the index", CachePolicy::Lookup);
         let types = [ErrorType::BadParameter, ErrorType::MalformedHash];
         ok.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
     }
@@ -76,20 +75,21 @@ pub(crate) struct RoxResponses;
 
 impl IntoResponses for RoxResponses {
     fn responses() -> Responses {
-        let bytes = ContentBuilder::new().build();
         let length = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
         let ok = response("The ROX file", CachePolicy::Rox)
-            .content("application/octet-stream", bytes)
+            .content("application/octet-stream", binary())
             .header("Content-Disposition", header("Attachment, named by the hash").build())
             .header(
                 "Content-Length",
                 utoipa::openapi::header::HeaderBuilder::new().schema(Some(length)).build(),
             )
             .header("X-Content-Type-Options", constant_header("nosniff", "The type is as stated"));
+        let found = response("The same file is at `Location`, in an object store", CachePolicy::Redirect)
+            .header("Location", header("The address of the file").build());
         let types = [ErrorType::MalformedHash, ErrorType::NotFound];
-        let tagged = tagged(ok, CachePolicy::Rox, false);
-        debug_assert!(tagged.contains_key(StatusCode::OK.as_str()));
-        tagged.into_iter().chain(errors(&types, CachePolicy::RoxNotFound)).collect()
+        let mut responses = tagged(ok, CachePolicy::Rox, false);
+        responses.extend(by_status([(StatusCode::FOUND, found)]));
+        responses.into_iter().chain(errors(&types, CachePolicy::RoxNotFound)).collect()
     }
 }
 
@@ -125,9 +125,8 @@ pub(crate) struct BatchResponses;
 
 impl IntoResponses for BatchResponses {
     fn responses() -> Responses {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(BatchBody::name()))).build();
         let ok = response("The items are in the order of the hashes", CachePolicy::NoStore)
-            .content("application/json", content)
+            .content(JSON, schema_of::<BatchBody>())
             .header("Vary", constant_header("Accept-Encoding", "The body may be compressed with gzip"));
         let types = [
             ErrorType::BadParameter,
@@ -147,5 +146,5 @@ impl IntoResponses for BatchResponses {
 pub(crate) struct BatchBody {
     #[expect(dead_code, reason = "a field of the schema")]
     #[schema(min_items = 1, max_items = 1_000)]
-    items: Vec<BatchItem>,
+    items: Vec<BatchLookupItem>,
 }

@@ -85,6 +85,7 @@ mod tests {
             (String::new(), false, None),
             ("include=&variant=&x=1".into(), false, None),
             ("include=variants".into(), true, None),
+            ("include=rating&include=variants".into(), true, None),
             (format!("include=variants&variant={digits}"), true, variant),
             (format!("variant={digits}"), false, variant),
         ] {
@@ -99,7 +100,8 @@ mod tests {
         let upper = format!("variant={}", "AB".repeat(32));
         for (query, parameter) in [
             ("include=all", "include"),
-            ("include=variants&include=variants", "include"),
+            ("include=variants&include=all", "include"),
+            ("variant=ab&variant=ab", "variant"),
             ("include=%FF", "include"),
             ("variant=ab", "variant"),
             (&upper, "variant"),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer};
+use chart_index_tests::{
+    Client, IndexerRun, Service, ServiceOptions, TestDatabase, indexer, indexer_command, samples,
+};
 use reqwest::Method;
 
 use super::openapi::OpenApiDocument;
@@ -132,6 +134,17 @@ fn exports(database: &TestDatabase) -> tempfile::TempDir {
     folder
 }
 
+/// A database of the samples whose ROX files are objects in a folder, which the URL names.
+async fn database_with_objects() -> (TestDatabase, tempfile::TempDir, String) {
+    let (database, folder) = (TestDatabase::create().await, tempfile::tempdir().expect("a folder"));
+    let url = format!("file://{}", folder.path().display());
+    for arguments in [&["migrate"][..], &["ingest", samples().to_str().expect("UTF-8")]] {
+        let mut command = indexer_command(database.url(), arguments);
+        IndexerRun::run(command.env("OBJECT_STORE_URL", &url)).succeeded();
+    }
+    (database, folder, url)
+}
+
 /// The settings of a service with these exports.
 fn with_exports(folder: &std::path::Path) -> [(&str, &str); 2] {
     // More requests of this group are sent than the default admits.
@@ -221,6 +234,11 @@ async fn responses_of_every_status_are_as_described() {
         checked.get(&refused, path, success, &[]).await;
         checked.get(&without_database.client(), path, success, &[]).await;
     }
+    for path in ["/api/random?query=title:Byeolbit", "/api/exports/latest", "/api/charts/filter"] {
+        let redirect = client.get(path).await;
+        let operation = format!("GET {}", path.split('?').next().unwrap_or_default());
+        document.check_after_redirect(&operation, &client.get(redirect.header("location")).await);
+    }
     for file in ["chartsets.ndjson.zst", "rox.tar", "catalogue.sqlite.zst", "catalogue.parquet"] {
         let path = format!("/api/exports/{{name}}/{file}");
         let target = path.replace("{name}", EXPORT);
@@ -238,6 +256,10 @@ async fn responses_of_every_status_are_as_described() {
     let empty = TestDatabase::create().await;
     indexer(empty.url(), &["migrate"]).succeeded();
     checked.get(&Service::start(empty.url()).client(), "/api/charts/filter", "/api/charts/filter", &[]).await;
+    let (stored, _objects, url) = database_with_objects().await;
+    let public = [("OBJECT_STORE_URL", &*url), ("OBJECTS_PUBLIC_URL", "https://files.example/rox")];
+    let (path, target) = ("/api/charts/{hash}/rox", format!("/api/charts/{HASH}/rox"));
+    checked.get(&start(stored.url(), &public).client(), path, &target, &[]).await;
     let batch = format!("{{\"hashes\":[{HASH:?}]}}");
     checked.batches(&client).await;
     for _ in 0..2 {

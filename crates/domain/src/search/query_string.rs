@@ -54,12 +54,16 @@ const NAMES: [&str; 27] = [
     "after",
 ];
 
+/// The parameters whose values are separated by commas. Several of one name are one list: many clients ignore
+/// `explode: false` of OpenAPI.
+const LISTS: [&str; 2] = ["keys", "include"];
+
 /// Parses the query string of `GET /api/chartsets`, without its `?`.
 ///
 /// Unknown parameters are ignored, empty values are treated as absent, and numbers out of range are clamped.
 ///
 /// # Errors
-/// The first parameter that occurs twice, is not UTF-8, is malformed, or contradicts another one.
+/// The first parameter that occurs twice and is no list, is not UTF-8, is malformed, or contradicts another one.
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
     let [
         q,
@@ -171,10 +175,10 @@ pub fn parse_integers<const N: usize>(
 }
 
 /// The values of parameters of another query string by the same rules, decoded and trimmed. Those that are
-/// absent or empty are `None`.
+/// absent or empty are `None`; those of a list are joined by commas.
 ///
 /// # Errors
-/// A parameter occurs twice or is not UTF-8.
+/// A parameter occurs twice and is no list, or is not UTF-8.
 pub fn parse_parameters<'a, const N: usize>(
     query_string: &'a str,
     parameters: [&'static str; N],
@@ -189,9 +193,11 @@ pub fn parse_parameters<'a, const N: usize>(
         if value.is_empty() {
             continue;
         }
-        if values[index].replace(value).is_some() {
-            return Err(error(parameters[index], "occurs more than once"));
-        }
+        values[index] = Some(match values[index].take() {
+            None => value,
+            Some(before) if LISTS.contains(&parameters[index]) => format!("{before},{value}").into(),
+            Some(_) => return Err(error(parameters[index], "occurs more than once")),
+        });
     }
     Ok(values)
 }
@@ -596,11 +602,23 @@ mod tests {
             ("include=rating,patterns", "include", "accepts rating, updated"),
             ("q=%FF", "q", "UTF-8"),
             ("creator=a%00b", "creator", "control character"),
-            ("keys=4&keys=5", "keys", "more than once"),
+            ("sort=bpm&sort=bpm", "sort", "more than once"),
+            ("keys=4&keys=8", "keys", "4 to 7"),
         ] {
             let invalid = parse_query_string(query).expect_err(query);
             assert_eq!(invalid.parameter, parameter, "{query}");
             assert!(invalid.reason.contains(reason), "{query}: {}", invalid.reason);
+        }
+    }
+
+    #[test]
+    fn lists_may_be_several_parameters() {
+        for (several, one) in [
+            ("keys=4&keys=7", "keys=4,7"),
+            ("keys=4,5&q=a&keys=&keys=7", "q=a&keys=4,5,7"),
+            ("include=rating&include=updated", "include=rating,updated"),
+        ] {
+            assert_eq!(parse_query_string(several), parse_query_string(one), "{several}");
         }
     }
 

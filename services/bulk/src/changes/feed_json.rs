@@ -24,7 +24,6 @@ pub(crate) struct ChangesBody<'a> {
 pub(crate) struct ChangeItem<'a> {
     #[schema(minimum = 1)]
     sequence: u64,
-    #[schema(inline)]
     kind: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -32,7 +31,6 @@ pub(crate) struct ChangeItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     id: Option<ChartsetId>,
-    #[schema(inline)]
     change: ChangeName,
     #[schema(minimum = 0)]
     changed_at_ms: i64,
@@ -47,14 +45,18 @@ pub(crate) struct ChangeItem<'a> {
     by_operator: bool,
 }
 
+/// What has changed.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = ChangeKind)]
 #[serde(rename_all = "camelCase")]
 enum Kind {
     Chart,
     Chartset,
 }
 
+/// What happened to it.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = ChangeType)]
 #[serde(rename_all = "camelCase")]
 enum ChangeName {
     Added,

@@ -5,7 +5,7 @@ use chart_index_http::{CachePolicy, ErrorType};
 use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::{IntoParams, IntoResponses};
 
 use super::feed_json::ChangesBody;
@@ -30,7 +30,10 @@ impl IntoParams for ChangesParameters {
 
 fn integer(name: &str, default: u32, min: u64, max: u64) -> Parameter {
     let clamped = [("x-clamped-to", json!({"minimum": min, "maximum": max}))].into_iter().collect();
-    let schema = ObjectBuilder::new().schema_type(Type::Integer).default(Some(json!(default)));
+    // A sequence does not fit into the 32 bits that generators assume.
+    let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
+    let schema = ObjectBuilder::new().schema_type(Type::Integer).format(Some(format));
+    let schema = schema.default(Some(json!(default)));
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
     parameter.required(Required::False).schema(Some(schema.extensions(Some(clamped)))).build()
 }

@@ -10,16 +10,17 @@ use axum::http::header::{
 };
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
-use chart_index_http::openapi::Conditional;
+use chart_index_http::openapi::{Conditional, Responses};
 use chart_index_http::{
     ApiError, CachePolicy, EntityTag, MediaType, PathParam, RequestHeaders, TextBody, not_modified,
 };
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
+use utoipa::IntoResponses;
 
 use super::export_files::{NOT_FOUND, StoredManifest};
 use super::openapi::{
-    ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged, SignatureResponses,
+    ExportNameParam, LatestResponses, ManifestResponses, Ranged, SignatureResponses, file_responses,
 };
 use super::range::{RangeRequest, Selected};
 use crate::BulkState;
@@ -84,18 +85,26 @@ pub(crate) async fn signature(
     Ok(TextBody::new(signature).into_response(&headers, CachePolicy::Export, MediaType::Plain))
 }
 
-/// Defines the handler of a file.
+/// Defines the handler of a file, and its responses.
 // rustfmt would indent the attribute further each time.
 #[rustfmt::skip]
 macro_rules! file_handler {
     ($handler:ident, $file:ident, $path:literal, $operation:literal) => {
+        struct $file;
+
+        impl IntoResponses for $file {
+            fn responses() -> Responses {
+                file_responses(ExportFile::$file)
+            }
+        }
+
         #[utoipa::path(
             get,
             path = $path,
             operation_id = $operation,
             tag = "Bulk",
             params(ExportNameParam, Conditional, Ranged),
-            responses(FileResponses),
+            responses($file),
             extensions(("x-extension" = json!(true)))
         )]
         pub(crate) async fn $handler(
@@ -175,7 +184,7 @@ fn header_value(text: &str) -> Result<axum::http::HeaderValue, ApiError> {
     text.parse().map_err(|error: axum::http::header::InvalidHeaderValue| ApiError::Internal(error.into()))
 }
 
-const fn media_type(file: ExportFile) -> &'static str {
+pub(super) const fn media_type(file: ExportFile) -> &'static str {
     match file {
         ExportFile::Rox => "application/x-tar",
         ExportFile::Parquet => "application/vnd.apache.parquet",

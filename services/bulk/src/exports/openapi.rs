@@ -1,17 +1,19 @@
 //! What the OpenAPI document says of exports: parameters and responses.
 
 use axum::http::StatusCode;
-use chart_index_domain::{ExportManifest, ExportName};
+use chart_index_domain::{ExportFile, ExportManifest, ExportName};
 use chart_index_http::openapi::{
-    Responses, by_status, constant_header, errors, header, json, response, tagged,
+    JSON, Responses, after_redirect, binary, by_status, constant_header, errors, header, json, response,
+    schema_of, tagged, text,
 };
 use chart_index_http::{CachePolicy, ErrorType};
-use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
+
+use super::handlers::media_type;
 
 /// Why an export is not served.
 const MISSING: [ErrorType; 2] = [ErrorType::NotFound, ErrorType::ExportWithdrawn];
@@ -51,7 +53,8 @@ impl IntoResponses for LatestResponses {
         let found =
             response("The manifest of the newest export is at `Location`", CachePolicy::LatestRedirect);
         let found = found.header("Location", header("The path of the manifest").build());
-        let found = by_status([(StatusCode::FOUND, found)]);
+        let manifest = after_redirect(JSON, schema_of::<ExportManifest>());
+        let found = by_status([(StatusCode::FOUND, found), (StatusCode::OK, manifest)]);
         found.into_iter().chain(errors(&MISSING, CachePolicy::NoStore)).collect()
     }
 }
@@ -70,35 +73,30 @@ pub(crate) struct SignatureResponses;
 impl IntoResponses for SignatureResponses {
     fn responses() -> Responses {
         let ok = response("The signature of the manifest, as a file of minisign", CachePolicy::Export);
-        let ok = tagged(ok.content("text/plain", ContentBuilder::new().build()), CachePolicy::Export, true);
+        let ok = tagged(ok.content("text/plain", text()), CachePolicy::Export, true);
         ok.into_iter().chain(errors(&MISSING, CachePolicy::NoStore)).collect()
     }
 }
 
-pub(crate) struct FileResponses;
-
-impl IntoResponses for FileResponses {
-    fn responses() -> Responses {
-        let mut responses = tagged(of_file("The file"), CachePolicy::Export, false);
-        let range = header("The bytes that follow, and the size of the file").build();
-        let part = of_file("The range of the file").header("Content-Range", range);
-        let part = part.header("ETag", header("Strong entity tag, for `If-Range`").build());
-        responses.extend(by_status([(StatusCode::PARTIAL_CONTENT, part)]));
-        let types = [&MISSING[..], &[ErrorType::RangeNotSatisfiable]].concat();
-        responses.extend(errors(&types, CachePolicy::NoStore));
-        if let Some(RefOr::T(refused)) = responses.get_mut(StatusCode::RANGE_NOT_SATISFIABLE.as_str()) {
-            let size = header("The size of the file").build();
-            refused.headers.insert("Content-Range".to_owned(), size.into());
-        }
-        responses
+/// The responses with a file of an export.
+pub(crate) fn file_responses(file: ExportFile) -> Responses {
+    let mut responses = tagged(of_file("The file", file), CachePolicy::Export, false);
+    let range = header("The bytes that follow, and the size of the file").build();
+    let part = of_file("The range of the file", file).header("Content-Range", range);
+    let part = part.header("ETag", header("Strong entity tag, for `If-Range`").build());
+    responses.extend(by_status([(StatusCode::PARTIAL_CONTENT, part)]));
+    let types = [&MISSING[..], &[ErrorType::RangeNotSatisfiable]].concat();
+    responses.extend(errors(&types, CachePolicy::NoStore));
+    if let Some(RefOr::T(refused)) = responses.get_mut(StatusCode::RANGE_NOT_SATISFIABLE.as_str()) {
+        let size = header("The size of the file").build();
+        refused.headers.insert("Content-Range".to_owned(), size.into());
     }
+    responses
 }
 
-fn of_file(description: &str) -> ResponseBuilder {
+fn of_file(description: &str, file: ExportFile) -> ResponseBuilder {
     response(description, CachePolicy::Export)
-        .content("application/zstd", ContentBuilder::new().build())
-        .content("application/x-tar", ContentBuilder::new().build())
-        .content("application/vnd.apache.parquet", ContentBuilder::new().build())
+        .content(media_type(file), binary())
         .header("Content-Disposition", header("Attachment, with the name of the file").build())
         .header("Accept-Ranges", constant_header("bytes", "Ranges are supported"))
 }

@@ -35,7 +35,7 @@ impl ApiDocs {
     /// Renders all pages.
     pub(crate) fn new(pages: Arc<PagesState>) -> Self {
         let settings = &pages.settings;
-        let document = openapi::document(settings.contact.as_deref(), &pages.limits);
+        let document = openapi::document(settings, &pages.limits);
         let url = settings.public_url.as_ref();
         let problem = |kind: ErrorType| (kind.as_str(), TextBody::new(problem_pages::page(kind, url)));
         let docs = Docs::new(&document, url);

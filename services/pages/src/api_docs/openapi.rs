@@ -13,15 +13,20 @@ use utoipa::openapi::{Contact, Info, InfoBuilder, License, OpenApi, OpenApiBuild
 
 use super::openapi_words::{describe_operations, describe_schemas, external_docs, operations};
 use super::reference;
+use crate::settings::{PagesSettings, PublicUrl};
 
 /// The document of the whole API.
-pub(crate) fn document(contact: Option<&str>, limits: &Limits) -> OpenApi {
+pub(crate) fn document(settings: &PagesSettings, limits: &Limits) -> OpenApi {
+    // Without it, addresses are relative to that of the document.
+    let base = settings.public_url.as_ref().map_or("", PublicUrl::as_str);
+    let server = if base.is_empty() { "/" } else { base };
     let mut document = OpenApiBuilder::new()
-        .info(info(contact))
-        // Relative to the address of the document.
-        .servers(Some([ServerBuilder::new().url("/").description(Some("This service")).build()]))
+        .info(info(settings.contact.as_deref()))
+        .servers(Some([ServerBuilder::new().url(server).description(Some("This service")).build()]))
+        // No operation needs credentials.
+        .security(Some([]))
         .tags(Some(tags()))
-        .external_docs(Some(external_docs("/docs")))
+        .external_docs(Some(external_docs(base, "/docs")))
         .build();
     document.merge(chart_index_lookup::openapi());
     document.merge(chart_index_browse::openapi());
@@ -30,7 +35,7 @@ pub(crate) fn document(contact: Option<&str>, limits: &Limits) -> OpenApi {
     components.schemas.extend(schemas());
     merge_flattened(&mut components.schemas);
     describe_schemas(&mut components.schemas);
-    describe_operations(&mut document.paths);
+    describe_operations(&mut document.paths, base);
     add_limits(&mut document.paths, limits);
     document
 }
@@ -67,7 +72,8 @@ fn info(contact: Option<&str>) -> Info {
                       beyond the contract of the API: other implementations need not have it. `x-rate-limit` has the \
                       group of an operation, and the number of `requests` that a client may send to the operations of \
                       the group together in `seconds`. Numbers out of the range \
-                      `x-clamped-to` are clamped to it. An empty value of a query parameter counts as absent. Later \
+                      `x-clamped-to` are clamped to it. A response with `x-after-redirect` is that at the \
+                      `Location` of a redirect, to which HTTP clients go on by themselves. An empty value of a query parameter counts as absent. Later \
                       versions may add values to `x-extensible-enum`.";
     InfoBuilder::new()
         .title("Chart index")

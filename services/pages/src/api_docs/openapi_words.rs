@@ -9,10 +9,12 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::{Array, RefOr};
 
 use super::reference::{self, Example, Row, Section, anchor};
+use crate::list_query::raw_parameters;
 
 /// The sections whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 27] = [
-    ("ChartLookup", &["Chart lookup", "Extension fields", "Variants"]),
+const FIELDS: [(&str, &[&str]); 29] = [
+    ("KnownChart", &["Chart lookup", "Extension fields", "Variants"]),
+    ("UnknownChart", &["Chart lookup", "Variants"]),
     ("ChartOccurrence", &["Extension fields"]),
     ("Chart", &["Chart"]),
     ("Rating", &["Chart rating"]),
@@ -22,7 +24,8 @@ const FIELDS: [(&str, &[&str]); 27] = [
     ("ChartPreview", &["Preview"]),
     ("BatchLookupRequest", &["Batch lookup"]),
     ("BatchLookup", &["Batch lookup"]),
-    ("BatchLookupItem", &["Batch lookup", "Chart lookup", "Extension fields", "Variants"]),
+    ("KnownBatchItem", &["Batch lookup", "Chart lookup", "Extension fields", "Variants"]),
+    ("UnknownBatchItem", &["Batch lookup", "Chart lookup", "Variants"]),
     ("ChartReference", &["Batch lookup"]),
     ("ChartVariant", &["Variants", "Extension fields"]),
     ("VariantCharts", &["Variants"]),
@@ -78,21 +81,23 @@ fn set_description(schema: &mut RefOr<Schema>, text: Option<String>) {
 }
 
 /// Describes all operations: summary, description, parameters, examples.
-pub(crate) fn describe_operations(paths: &mut Paths) {
+pub(crate) fn describe_operations(paths: &mut Paths, base: &str) {
     for (method, path, operation) in operations(paths) {
         let Some((summary, section)) = section_of(method, path) else { continue };
         operation.summary = Some(summary.to_owned());
         operation.description = Some(first_paragraphs(section.text).to_owned());
-        operation.external_docs = Some(external_docs(&format!("/docs/api/{}", anchor(section.heading))));
+        let page = format!("/docs/api/{}", anchor(section.heading));
+        operation.external_docs = Some(external_docs(base, &page));
         // Other operations describe only what the list does not.
         let list = reference::section("Chartset list");
         let parameters: Vec<Row> =
             [section.text, list].into_iter().flat_map(|text| reference::rows(text, "Parameter")).collect();
         let examples: Vec<Example<'_>> =
             reference::examples().filter(|example| is_of(method, path, example)).collect();
+        let request = request_of(&examples);
         for parameter in operation.parameters.iter_mut().flatten() {
             if let RefOr::T(parameter) = parameter {
-                describe_parameter(parameter, &parameters, path, &examples);
+                describe_parameter(parameter, &parameters, path, request);
             }
         }
         add_examples(operation, &examples);
@@ -110,8 +115,8 @@ pub(crate) fn operations(paths: &mut Paths) -> impl Iterator<Item = (&'static st
 }
 
 /// A link to the reference. Without a description utoipa 6.0 would write `null`, which is invalid.
-pub(crate) fn external_docs(url: &str) -> ExternalDocs {
-    ExternalDocsBuilder::new().url(url).description(Some("Reference")).build()
+pub(crate) fn external_docs(base: &str, page: &str) -> ExternalDocs {
+    ExternalDocsBuilder::new().url(format!("{base}{page}")).description(Some("Reference")).build()
 }
 
 /// The summary of an operation and its section, by the table of endpoints of docs/api.md.
@@ -130,14 +135,20 @@ fn first_paragraphs(text: &'static str) -> &'static str {
     text[..end].trim()
 }
 
-fn describe_parameter(parameter: &mut Parameter, rows: &[Row], path: &str, examples: &[Example<'_>]) {
+/// The example whose request has the most parameters: those of several requests contradict each other.
+fn request_of<'a>(examples: &[Example<'a>]) -> Option<&'a str> {
+    let sent = examples.iter().filter(|example| matches!(example.status, "200" | "302" | "303"));
+    // Of several the first.
+    sent.rev().map(|example| example.target).max_by_key(|target| target.matches('=').count())
+}
+
+fn describe_parameter(parameter: &mut Parameter, rows: &[Row], path: &str, request: Option<&str>) {
     if let Some(row) = rows.iter().find(|row| row.names.contains(&parameter.name.as_str())) {
         let default = row.cells.last().filter(|text| !text.trim().is_empty());
         let default = default.map(|text| format!(". Default: {text}")).unwrap_or_default();
         parameter.description = row.cells.first().map(|text| format!("{text}{default}"));
     }
-    let sent = examples.iter().filter(|example| matches!(example.status, "200" | "302" | "303"));
-    if let Some(value) = sent.into_iter().find_map(|example| value_in(parameter, path, example.target)) {
+    if let Some(value) = request.and_then(|target| value_in(parameter, path, target)) {
         *parameter = ParameterBuilder::from(parameter.clone()).example(Some(value)).build();
     }
 }
@@ -147,21 +158,28 @@ fn value_in(parameter: &Parameter, path: &str, target: &str) -> Option<Value> {
     let (target, query) = target.split_once('?').unwrap_or((target, ""));
     let text = if parameter.parameter_in == ParameterIn::Path {
         let position = path.split('/').position(|segment| segment == format!("{{{}}}", parameter.name))?;
-        target.split('/').nth(position)?
+        target.split('/').nth(position)?.to_owned()
     } else {
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(name, _)| *name == parameter.name).map(|(_, value)| value).next()?
+        let mut pairs = raw_parameters(query).into_iter();
+        pairs.find(|(name, _)| *name == parameter.name)?.1
     };
     let one = |text: &str| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
     Some(match &parameter.schema {
         Some(RefOr::T(Schema::Array(_))) => text.split(',').map(one).collect(),
-        Some(RefOr::T(Schema::Object(object))) if object.pattern.is_none() => one(text),
+        Some(RefOr::T(Schema::Object(object))) if object.pattern.is_none() => one(&text),
         _ => text.into(),
     })
 }
 
-/// The first example of each status, as the example of its body.
+/// The first example of each status, as the example of its body, and that of a request with a body.
 fn add_examples(operation: &mut Operation, examples: &[Example<'_>]) {
+    let mut successes = examples.iter().filter(|example| example.status == "200");
+    let request = successes.find_map(|example| serde_json::from_str(example.request_body).ok());
+    if let Some(RefOr::T(body)) = &mut operation.request_body
+        && let Some(RefOr::T(content)) = body.content.values_mut().next()
+    {
+        content.example = request;
+    }
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
         let mut of_status = examples.iter().filter(|example| example.status == status);

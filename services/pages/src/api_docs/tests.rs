@@ -15,8 +15,10 @@ use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+use utoipa::openapi::OpenApi;
 
 use super::*;
+use crate::settings::PagesSettings;
 
 /// The method, the template and the group of all routes of the API.
 fn routes() -> Vec<(&'static str, &'static str, Group)> {
@@ -54,9 +56,18 @@ fn routes() -> Vec<(&'static str, &'static str, Group)> {
     lookup.groups().chain(browse.groups()).chain(bulk.groups()).collect()
 }
 
+fn settings(public_url: Option<&str>, contact: Option<&str>) -> PagesSettings {
+    let public_url = public_url.map(|url| url.parse().unwrap());
+    PagesSettings { public_url, contact: contact.map(str::to_owned) }
+}
+
+fn document(public_url: Option<&str>, contact: Option<&str>) -> OpenApi {
+    openapi::document(&settings(public_url, contact), &Limits::default())
+}
+
 #[tokio::test]
 async fn document_has_every_route_and_no_other() {
-    let document = openapi::document(None, &Limits::default());
+    let document = document(None, None);
     let documented: BTreeSet<&str> = document.paths.paths.keys().map(String::as_str).collect();
     assert_eq!(documented, routes().into_iter().map(|(_, template, _)| template).collect());
 }
@@ -64,7 +75,7 @@ async fn document_has_every_route_and_no_other() {
 #[tokio::test]
 async fn operations_have_the_group_and_the_number_of_their_rate_limit() {
     let limits = Limits { bulk: 24.try_into().unwrap(), ..Limits::default() };
-    let document = serde_json::to_value(openapi::document(None, &limits)).unwrap();
+    let document = serde_json::to_value(openapi::document(&settings(None, None), &limits)).unwrap();
     let routes = routes();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
@@ -95,7 +106,7 @@ fn typed_filters_have_their_documented_names() {
 
 #[test]
 fn operation_ids_are_unique() {
-    let document = openapi::document(None, &Limits::default());
+    let document = document(None, None);
     let operations = document.paths.paths.values().flat_map(|item| item.get.iter().chain(&item.post));
     let ids: Vec<_> = operations.map(|operation| operation.operation_id.as_ref()).collect();
     assert!(ids.iter().all(Option::is_some));
@@ -105,9 +116,44 @@ fn operation_ids_are_unique() {
 #[test]
 fn contact_is_an_address_or_a_url() {
     for (contact, field) in [("me@example.org", "email"), ("https://example.org/contact", "url")] {
-        let document = serde_json::to_value(openapi::document(Some(contact), &Limits::default())).unwrap();
+        let document = serde_json::to_value(document(None, Some(contact))).unwrap();
         assert_eq!(document["info"]["contact"][field], contact);
     }
-    let document = serde_json::to_value(openapi::document(None, &Limits::default())).unwrap();
+    let document = serde_json::to_value(document(None, None)).unwrap();
     assert!(document["info"].get("contact").is_none());
+}
+
+#[test]
+fn addresses_are_absolute_where_the_public_url_is_known() {
+    for (public_url, server, docs) in [
+        (None, "/", "/docs/api/chartset-list"),
+        (
+            Some("https://charts.example"),
+            "https://charts.example",
+            "https://charts.example/docs/api/chartset-list",
+        ),
+    ] {
+        let document = serde_json::to_value(document(public_url, None)).unwrap();
+        assert_eq!(document["servers"][0]["url"], server);
+        assert_eq!(document["paths"]["/api/chartsets"]["get"]["externalDocs"]["url"], docs);
+        assert_eq!(document["security"], json!([]));
+    }
+}
+
+#[test]
+fn examples_of_parameters_are_those_of_one_request() {
+    let document = serde_json::to_value(document(None, None)).unwrap();
+    let examples = |path: &str| -> Vec<(String, serde_json::Value)> {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap().iter();
+        let with_example = parameters.filter(|parameter| parameter.get("example").is_some());
+        with_example.map(|one| (one["name"].as_str().unwrap().to_owned(), one["example"].clone())).collect()
+    };
+    let list =
+        [("q", json!("harbour")), ("keys", json!([4])), ("sort", json!("density")), ("perPage", json!(1))];
+    assert_eq!(examples("/api/chartsets"), list.map(|(name, value)| (name.to_owned(), value)));
+    // Decoded.
+    assert_eq!(examples("/api/random"), [("query".to_owned(), json!("title:Byeolbit"))]);
+    let request =
+        &document["paths"]["/api/charts/lookup"]["post"]["requestBody"]["content"]["application/json"];
+    assert!(request["example"].is_object(), "{request}");
 }

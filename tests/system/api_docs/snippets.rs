@@ -20,7 +20,8 @@ const NOTE_HASHES: [&str; 2] = ["note_hash.sh", "note_hash.py"];
 
 /// The command that runs an example.
 fn command(name: &str) -> Command {
-    let mut command = Command::new(if name.ends_with(".sh") { "sh" } else { "python3" });
+    let is_shell = name.split_once('.').is_some_and(|(_, extension)| extension == "sh");
+    let mut command = Command::new(if is_shell { "sh" } else { "python3" });
     command.arg(workspace_root().join("docs/snippets").join(name));
     command
 }

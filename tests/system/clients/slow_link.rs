@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// What is sent at once.
 const PART_BYTES: usize = 256;
+const PART_BITS: u32 = 8 * 256;
 
 /// A relay in front of a service. Dropping the value stops it.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl SlowLink {
     pub(crate) async fn start(service: &Service, kbit_per_s: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let (address, target) = (listener.local_addr().expect("an address"), service.address());
-        let part = Duration::from_secs(1) * (8 * PART_BYTES as u32) / (1_000 * kbit_per_s);
+        let part = Duration::from_secs(1) * PART_BITS / (1_000 * kbit_per_s);
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(target).await.expect("the service listens");

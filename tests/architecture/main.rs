@@ -53,7 +53,17 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "indexer",
-        &["chartfile", "cli", "client", "domain", "instrumentation", "objects", "search", "store", "telemetry"],
+        &[
+            "chartfile",
+            "cli",
+            "client",
+            "domain",
+            "instrumentation",
+            "objects",
+            "search",
+            "store",
+            "telemetry",
+        ],
     ),
     ("tests", &["instrumentation"]),
     ("system-tests", &["client", "tests"]),

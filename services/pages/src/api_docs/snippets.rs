@@ -53,9 +53,7 @@ const CLIENTS: &[Snippet] = &[
     snippet!("C#", "Client.cs"),
 ];
 
-const HASH_FILTER: &[Snippet] = &[
-    snippet!("JavaScript", "hash_filter.mjs"),
-];
+const HASH_FILTER: &[Snippet] = &[snippet!("JavaScript", "hash_filter.mjs")];
 
 const NOTE_HASH: &[Snippet] = &[
     snippet!("Shell", "note_hash.sh"),

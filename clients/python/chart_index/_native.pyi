@@ -6,7 +6,7 @@ from .files import LocalChart, RefusedFile
 from .types import BatchLookupItem, ChartLookup, ChartPreview, ChartReference
 from .types import Chartset, ChartsetDetail, SearchFilters
 
-__all__: list[str]
+__all__ = ["ChartIndex", "Chartsets", "HashFilter", "HashedFolder", "hash_file", "hash_folder"]
 
 _Include = Literal["variants", "rating", "patterns", "chartsets", "links"]
 

@@ -127,13 +127,12 @@ async fn body_may_be_compressed() {
     );
 }
 
-/// `lookup` is not a hash: GET of the path responds as it did without this endpoint.
 #[tokio::test]
 async fn other_methods_are_as_documented() {
     let (index, [known, _]) = two_charts().await;
     for (method, path, status, allow) in [
-        (Method::GET, PATH.to_owned(), 400, None),
-        (Method::HEAD, PATH.to_owned(), 400, None),
+        (Method::GET, PATH.to_owned(), 405, Some("POST")),
+        (Method::HEAD, PATH.to_owned(), 405, Some("POST")),
         (Method::PUT, PATH.to_owned(), 405, Some("POST")),
         (Method::POST, format!("/api/charts/{known}"), 405, Some("GET, HEAD")),
         (Method::POST, "/api/chartsets".to_owned(), 405, Some("GET, HEAD")),

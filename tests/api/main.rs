@@ -61,12 +61,12 @@ const PAGES: [&str; 23] = [
     "/favicon.ico",
     "/docs",
     "/docs/openapi.json",
+    "/docs/openapi-3.0.json",
     "/docs/api/{section}",
     "/docs/all",
     "/docs/search",
     "/docs/{format}",
-    "/docs/note-hash/vectors.json",
-    "/docs/variant/vectors.json",
+    "/docs/{format}/vectors.json",
     "/problems/{slug}",
 ];
 

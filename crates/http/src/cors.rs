@@ -17,7 +17,8 @@ use crate::{AllowedMethods, host_header};
 
 /// The response headers that scripts of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "ETag, Retry-After, RateLimit, RateLimit-Policy, Content-Disposition, X-Search-Engine, X-Request-Id",
+    "ETag, Retry-After, RateLimit, RateLimit-Policy, Content-Disposition, Content-Range, Accept-Ranges, \
+     X-Search-Engine, X-Request-Id",
 );
 
 /// Allows any origin to read a response.

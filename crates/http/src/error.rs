@@ -162,6 +162,8 @@ impl fmt::Display for Overload {
 pub enum Resource {
     /// An endpoint with the path of the request.
     Endpoint,
+    /// The same, of a path that ends with a slash.
+    EndpointWithSlash,
     /// A chartset with this id.
     Chartset,
     /// The source page of a chartset.
@@ -190,6 +192,7 @@ impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Endpoint => "no such endpoint",
+            Self::EndpointWithSlash => "no such endpoint; no path but / ends with a slash",
             Self::Chartset => "no such chartset",
             Self::SourcePage => "no such chartset, or it has no source page",
             Self::ChartSourcePage => "the chart is unknown or has been removed, or it has no source page",

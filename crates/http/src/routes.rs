@@ -65,8 +65,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.push(Route::new(group, template), handlers)
     }
 
-    /// Adds a route for POST of JSON, see [`JsonRequest`](crate::JsonRequest). Another route may have the same
-    /// template, for other methods.
+    /// Adds a route for POST of JSON, see [`JsonRequest`](crate::JsonRequest). No other route has the same
+    /// template.
     #[must_use]
     pub fn post_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
         self.push(Route { has_body: true, ..Route::new(group, template) }, handlers)
@@ -171,14 +171,15 @@ impl Routes {
     }
 }
 
-/// Responds to a request of a path that has routes for these methods only. The methods in errors are POST
-/// alone if there is a route for it: a GET of its path only means that the path is no hash.
+/// Responds to a request of a path that has routes for these methods only.
 fn method_not_allowed(request: &Request, allowed: AllowedMethods) -> Result<Response, ApiError> {
     cors::preflight(request, allowed).ok_or(ApiError::MethodNotAllowed(allowed))
 }
 
 async fn no_endpoint(request: Request) -> Result<Response, ApiError> {
-    cors::preflight(&request, AllowedMethods::Read).ok_or(ApiError::NotFound(Resource::Endpoint))
+    let ends_with_slash = request.uri().path().ends_with('/');
+    let resource = if ends_with_slash { Resource::EndpointWithSlash } else { Resource::Endpoint };
+    cors::preflight(&request, AllowedMethods::Read).ok_or(ApiError::NotFound(resource))
 }
 
 impl Route {

@@ -47,8 +47,6 @@ pub struct LookupState {
 pub fn routes(state: LookupState) -> Routes {
     Routes::new()
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
-        // GET responds as for any other path without a valid hash: 400. Without this route it would be 405.
-        .route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
         .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
         .route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))

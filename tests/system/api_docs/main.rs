@@ -5,6 +5,7 @@
 mod catalogues;
 mod document;
 mod fuzzing;
+mod generated_clients;
 mod hash_filters;
 mod openapi;
 mod pages;

@@ -211,9 +211,15 @@ async fn every_problem_type_resolves() {
 }
 
 #[tokio::test]
-async fn note_hash_page_has_all_vectors() {
+async fn pages_lead_to_vectors_and_that_of_the_note_hash_has_all() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
+    for format in ["variant", "rating", "patterns", "preview"] {
+        let vectors = format!("/docs/{format}/vectors.json");
+        assert!(page(&client, &format!("/docs/{format}")).await.contains(&vectors), "{format}");
+        assert_eq!(client.get(&vectors).await.status, 200, "{vectors}");
+    }
+    assert_eq!(client.get("/docs/rox/vectors.json").await.status, 404);
     let json = client.get("/docs/note-hash/vectors.json").await;
     assert_eq!(json.header("content-type"), "application/json");
     let golden: serde_json::Value =

@@ -121,7 +121,7 @@ const VARIANT: &str = "8a665c6e346d5a595e966275751b720f4c8d61d0fdcf43f9c7a77c509
 const EXPORT: &str = "20261122T182049Z-1";
 
 /// Exports an index under this name, and returns the folder.
-fn exports(database: &TestDatabase) -> tempfile::TempDir {
+pub(crate) fn exports(database: &TestDatabase) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = folder.path().to_str().expect("UTF-8");
     let arguments = ["export", directory, "--rox", "--sqlite", "--parquet"];
@@ -146,7 +146,7 @@ async fn database_with_objects() -> (TestDatabase, tempfile::TempDir, String) {
 }
 
 /// The settings of a service with these exports.
-fn with_exports(folder: &std::path::Path) -> [(&str, &str); 2] {
+pub(crate) fn with_exports(folder: &std::path::Path) -> [(&str, &str); 2] {
     // More requests of this group are sent than the default admits.
     [("EXPORTS_DIR", folder.to_str().expect("UTF-8")), ("RATE_LIMIT_BULK", "240")]
 }

@@ -3,14 +3,15 @@
 use std::fs;
 use std::process::Command;
 
+use chart_index_system_tests::run;
 use chart_index_tests::workspace_root;
 
-use crate::{serve_samples, succeeded};
+use crate::program::serve_samples;
 
 const RUST: &str = "clients/rust/src/types.rs";
 const PYTHON: &str = "clients/python/chart_index/types.py";
 
-/// With `UPDATE_TYPES=1` it writes them.
+/// `UPDATE_DOCS=1` writes them.
 #[tokio::test]
 async fn types_are_those_of_the_openapi_document() {
     let (_database, service) = serve_samples().await;
@@ -20,13 +21,13 @@ async fn types_are_those_of_the_openapi_document() {
     let root = workspace_root();
     let mut script = Command::new(root.join("scripts/client-types"));
     script.args(["openapi.json", "types.rs", "types.py"].map(path));
-    succeeded("scripts/client-types", &script.output().expect("python3 is installed"));
+    run(&mut script);
     for (written, file) in [("types.rs", RUST), ("types.py", PYTHON)] {
         let written = fs::read_to_string(path(written)).expect("a file");
-        if std::env::var_os("UPDATE_TYPES").is_some() {
+        if std::env::var_os("UPDATE_DOCS").is_some() {
             fs::write(root.join(file), &written).expect("a file");
         }
         let current = fs::read_to_string(root.join(file)).expect("a file");
-        assert!(current == written, "{file} is out of date: run the test with UPDATE_TYPES=1");
+        assert!(current == written, "{file} is out of date: run the test with UPDATE_DOCS=1");
     }
 }

@@ -20,29 +20,32 @@ pub(crate) struct ChangesParameters;
 impl IntoParams for ChangesParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![
-            integer("after", 0, 0, MAX_SEQUENCE),
+            // A sequence does not fit into the 32 bits that generators assume.
+            parameter(
+                "after",
+                integer(0, 0, MAX_SEQUENCE).format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64))),
+            ),
             lineage(),
-            integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT.into()),
-            integer("wait", 0, 0, MAX_WAIT.into()),
+            parameter("limit", integer(DEFAULT_LIMIT, 1, MAX_LIMIT.into())),
+            parameter("wait", integer(0, 0, MAX_WAIT.into())),
         ]
     }
 }
 
-fn integer(name: &str, default: u32, min: u64, max: u64) -> Parameter {
-    let clamped = [("x-clamped-to", json!({"minimum": min, "maximum": max}))].into_iter().collect();
-    // A sequence does not fit into the 32 bits that generators assume.
-    let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
-    let schema = ObjectBuilder::new().schema_type(Type::Integer).format(Some(format));
-    let schema = schema.default(Some(json!(default)));
+fn parameter(name: &str, schema: ObjectBuilder) -> Parameter {
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
-    parameter.required(Required::False).schema(Some(schema.extensions(Some(clamped)))).build()
+    parameter.required(Required::False).schema(Some(schema)).build()
+}
+
+fn integer(default: u32, min: u64, max: u64) -> ObjectBuilder {
+    let clamped = [("x-clamped-to", json!({"minimum": min, "maximum": max}))].into_iter().collect();
+    let schema = ObjectBuilder::new().schema_type(Type::Integer).default(Some(json!(default)));
+    schema.extensions(Some(clamped))
 }
 
 fn lineage() -> Parameter {
-    let parameter = ParameterBuilder::new().name("lineage").parameter_in(ParameterIn::Query);
     // An empty value counts as absent.
-    let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^([0-9a-f]{16})?$"));
-    parameter.required(Required::False).schema(Some(schema)).build()
+    parameter("lineage", ObjectBuilder::new().schema_type(Type::String).pattern(Some("^([0-9a-f]{16})?$")))
 }
 
 pub(crate) struct ChangesResponses;

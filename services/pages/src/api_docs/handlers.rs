@@ -11,8 +11,10 @@ use chart_index_http::{
 };
 
 use super::docs_page::Docs;
+use super::openapi_3_0::to_3_0;
+use super::reference::VECTORS;
 use super::search::Index;
-use super::{live_links, note_hash_vectors, openapi, problem_pages};
+use super::{live_links, openapi, problem_pages};
 use crate::PagesState;
 use crate::list_query::raw_parameters;
 
@@ -25,8 +27,9 @@ pub(crate) struct ApiDocs {
     html: BTreeMap<String, TextBody>,
     all: TextBody,
     openapi: TextBody,
-    vectors: TextBody,
-    variant_vectors: TextBody,
+    openapi_3_0: TextBody,
+    /// By the format.
+    vectors: BTreeMap<&'static str, TextBody>,
     /// By the last segment of the problem type.
     problems: BTreeMap<&'static str, TextBody>,
 }
@@ -37,6 +40,8 @@ impl ApiDocs {
         let settings = &pages.settings;
         let document = openapi::document(settings, &pages.limits);
         let url = settings.public_url.as_ref();
+        // What is serialised is text, numbers and lists of them.
+        let openapi_3_0 = to_3_0(serde_json::to_value(&document).unwrap_or_default()).to_string();
         let problem = |kind: ErrorType| (kind.as_str(), TextBody::new(problem_pages::page(kind, url)));
         let docs = Docs::new(&document, url);
         Self {
@@ -48,10 +53,9 @@ impl ApiDocs {
                 .collect(),
             all: TextBody::new(docs.all(url)),
             docs,
-            // What is serialised is text, numbers and lists of them.
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
-            vectors: TextBody::new(note_hash_vectors::VECTORS),
-            variant_vectors: TextBody::new(note_hash_vectors::VARIANT_VECTORS),
+            openapi_3_0: TextBody::new(openapi_3_0),
+            vectors: VECTORS.into_iter().map(|one| (one.format, TextBody::new(one.json))).collect(),
             problems: ErrorType::ALL.iter().copied().map(problem).collect(),
             pages,
         }
@@ -116,6 +120,11 @@ pub(crate) async fn openapi(State(docs): State<Arc<ApiDocs>>, headers: RequestHe
     docs.openapi.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
 }
 
+/// `GET /docs/openapi-3.0.json`.
+pub(crate) async fn openapi_3_0(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.openapi_3_0.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
+}
+
 /// `GET /docs/{format}`: a document of docs/formats.
 pub(crate) async fn format(
     State(docs): State<Arc<ApiDocs>>,
@@ -126,14 +135,14 @@ pub(crate) async fn format(
     Ok(page.clone().into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-/// `GET /docs/note-hash/vectors.json`.
-pub(crate) async fn vectors(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
-    docs.vectors.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
-}
-
-/// `GET /docs/variant/vectors.json`.
-pub(crate) async fn variant_vectors(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
-    docs.variant_vectors.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
+/// `GET /docs/{format}/vectors.json`: test vectors.
+pub(crate) async fn vectors(
+    State(docs): State<Arc<ApiDocs>>,
+    PathParam(format): PathParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let vectors = docs.vectors.get(format.as_str()).ok_or(ApiError::NotFound(Resource::Endpoint))?;
+    Ok(vectors.clone().into_response(&headers, CachePolicy::Page, MediaType::Json))
 }
 
 /// `GET /problems/{slug}`: what the `type` of an error resolves to.

@@ -11,6 +11,7 @@ mod live_links;
 mod markdown;
 mod note_hash_vectors;
 mod openapi;
+mod openapi_3_0;
 mod openapi_words;
 mod problem_pages;
 mod reference;
@@ -32,12 +33,12 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
     Routes::new()
         .route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
+        .route(Group::Page, "/docs/openapi-3.0.json", get(handlers::openapi_3_0))
         .route(Group::Page, "/docs/api/{section}", get(handlers::section))
         .route(Group::Page, "/docs/all", get(handlers::all))
         .route(Group::Page, "/docs/search", get(handlers::search))
         .route(Group::Page, "/docs/{format}", get(handlers::format))
-        .route(Group::Page, "/docs/note-hash/vectors.json", get(handlers::vectors))
-        .route(Group::Page, "/docs/variant/vectors.json", get(handlers::variant_vectors))
+        .route(Group::Page, "/docs/{format}/vectors.json", get(handlers::vectors))
         .route(Group::Page, "/problems/{slug}", get(handlers::problem))
         .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))
 }

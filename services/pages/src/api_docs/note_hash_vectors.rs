@@ -1,17 +1,11 @@
-//! The test vectors of the note hash: as JSON, and as tables on `/docs/note-hash`. Those of the variant are
-//! only JSON.
+//! The test vectors of the note hash as tables on `/docs/note-hash`.
 
 use askama::Template;
 use serde::Deserialize;
 
 use super::markdown::to_html;
+use super::reference::VECTORS;
 use crate::render::render;
-
-/// The golden file: the body of `/docs/note-hash/vectors.json`.
-pub(crate) const VECTORS: &str = include_str!("../../../../crates/chartfile/golden/note_hash_v1.json");
-
-/// The golden file of the variant: the body of `/docs/variant/vectors.json`.
-pub(crate) const VARIANT_VECTORS: &str = include_str!("../../../../crates/chartfile/golden/variant_v1.json");
 
 /// The section of docs/formats/note-hash.md with vectors.
 pub(crate) const SECTION: &str = "Test vectors";
@@ -56,6 +50,7 @@ struct VectorsTemplate {
 /// The HTML of the section with this Markdown: all vectors instead of some of them.
 pub(crate) fn section_html(text: &str) -> String {
     let introduction = text.split("\n\nSome of them:").next().unwrap_or(text);
-    let golden = serde_json::from_str(VECTORS).unwrap_or(Golden { vectors: Vec::new(), refused: Vec::new() });
+    let golden =
+        serde_json::from_str(VECTORS[0].json).unwrap_or(Golden { vectors: Vec::new(), refused: Vec::new() });
     to_html(introduction) + &render(&VectorsTemplate { golden }).unwrap_or_default()
 }

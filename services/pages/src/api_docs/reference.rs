@@ -112,12 +112,37 @@ impl Document {
     }
 }
 
+/// Test vectors of a format, as JSON.
+pub(crate) struct Vectors {
+    /// The name of the format in the path of its page.
+    pub(crate) format: &'static str,
+    file: &'static str,
+    pub(crate) json: &'static str,
+}
+
+macro_rules! vectors {
+    ($format:literal, $file:literal) => {
+        Vectors {
+            format: $format,
+            file: $file,
+            json: include_str!(concat!("../../../../crates/chartfile/golden/", $file)),
+        }
+    };
+}
+
+/// All test vectors, those of the note hash first.
+pub(crate) const VECTORS: [Vectors; 5] = [
+    vectors!("note-hash", "note_hash_v1.json"),
+    vectors!("variant", "variant_v1.json"),
+    vectors!("rating", "rating_v1.json"),
+    vectors!("patterns", "patterns_v1.json"),
+    vectors!("preview", "chart_preview_v1.json"),
+];
+
 /// Where a link of the document with this page leads to, if its target is on a page.
 fn page_target(target: &str, own_path: &str) -> Option<String> {
-    for (file, page) in [("/note_hash_v1.json", "/docs/note-hash"), ("/variant_v1.json", "/docs/variant")] {
-        if target.ends_with(file) {
-            return Some(format!("{page}/vectors.json"));
-        }
+    if let Some(vectors) = VECTORS.iter().find(|vectors| target.ends_with(vectors.file)) {
+        return Some(format!("/docs/{}/vectors.json", vectors.format));
     }
     let (file, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
     let name = |path: &str| path.rsplit('/').next().map(str::to_owned);

@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 
 class BatchLookup(TypedDict):
     items: list[BatchLookupItem]
     """For each chart, in the order of the request and those of `hashes` first, the body of its chart lookup,
     known or unknown"""
-
-
-class BatchLookupItem(TypedDict):
-    md5: NotRequired[str]
-    """MD5 digest of its `.osu` or `.qua` file, 32 lower-case hexadecimal characters: what these games know it
-    by. A chart stays known by the digests of earlier files"""
-    alphaBeatmapId: NotRequired[int]
-    """Its id in the first game"""
-    chartHash: NotRequired[str]
-    """The requested hash"""
-    status: Literal["known", "unknown"]
-    """`known` or `unknown`"""
-    sources: NotRequired[list[Source]]
-    """Where the chart can be downloaded; empty if it is known and has no source"""
-    ttlMs: int
-    """How long the response may be cached, in milliseconds: 300000"""
-    chart: NotRequired[Chart]
-    """The chart"""
-    chartsets: NotRequired[list[ChartOccurrence]]
-    """The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their
-    order"""
-    variants: NotRequired[list[ChartVariant]]
-    """Up to 20 other charts with the same variant, in the order of their hashes"""
-    variantsTotal: NotRequired[int]
-    """The number of these charts, exact up to 1,000"""
 
 
 class BatchLookupRequest(TypedDict):
@@ -119,26 +94,6 @@ class Chart(TypedDict):
     """How hard it is to play, if it is rated; in responses of the API only with `include=rating`"""
     patterns: NotRequired[Patterns]
     """What its rows consist of, once it is computed; in responses of the API only with `include=patterns`"""
-
-
-class ChartLookup(TypedDict):
-    chartHash: NotRequired[str]
-    """The requested hash"""
-    status: Literal["known", "unknown"]
-    """`known` or `unknown`"""
-    sources: NotRequired[list[Source]]
-    """Where the chart can be downloaded; empty if it is known and has no source"""
-    ttlMs: int
-    """How long the response may be cached, in milliseconds: 300000"""
-    chart: NotRequired[Chart]
-    """The chart"""
-    chartsets: NotRequired[list[ChartOccurrence]]
-    """The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their
-    order"""
-    variants: NotRequired[list[ChartVariant]]
-    """Up to 20 other charts with the same variant, in the order of their hashes"""
-    variantsTotal: NotRequired[int]
-    """The number of these charts, exact up to 1,000"""
 
 
 class ChartOccurrence(TypedDict):
@@ -393,12 +348,6 @@ class ExportManifest(TypedDict):
     lostCharts: NotRequired[int]
     """Number of charts of the index that are left out, since the index has lost their ROX files; omitted if
     there is none"""
-    contact: NotRequired[str]
-    """How to reach the operator, an e-mail address or a URL; omitted if the operator names none"""
-    license: NotRequired[str]
-    """The licence of the records, an SPDX identifier or a URL; omitted if the operator names none"""
-    terms: NotRequired[str]
-    """URL of the terms of use; omitted if there are none"""
     files: list[ExportedFile]
     """The other files, apart from the signature"""
 
@@ -410,6 +359,51 @@ class ExportedFile(TypedDict):
     """Its size"""
     blake3: str
     """Its BLAKE3 digest, 64 lower-case hexadecimal characters"""
+
+
+class KnownBatchItem(TypedDict):
+    md5: NotRequired[str]
+    """MD5 digest of its `.osu` or `.qua` file, 32 lower-case hexadecimal characters: what these games know it
+    by. A chart stays known by the digests of earlier files"""
+    alphaBeatmapId: NotRequired[int]
+    """Its id in the first game"""
+    chartHash: str
+    """The requested hash"""
+    status: Literal["known"]
+    """`known` or `unknown`"""
+    sources: list[Source]
+    """Where the chart can be downloaded; empty if it is known and has no source"""
+    ttlMs: int
+    """How long the response may be cached, in milliseconds: 300000"""
+    chart: Chart
+    """The chart"""
+    chartsets: NotRequired[list[ChartOccurrence]]
+    """The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their
+    order"""
+    variants: NotRequired[list[ChartVariant]]
+    """Up to 20 other charts with the same variant, in the order of their hashes"""
+    variantsTotal: NotRequired[int]
+    """The number of these charts, exact up to 1,000"""
+
+
+class KnownChart(TypedDict):
+    chartHash: str
+    """The requested hash"""
+    status: Literal["known"]
+    """`known` or `unknown`"""
+    sources: list[Source]
+    """Where the chart can be downloaded; empty if it is known and has no source"""
+    ttlMs: int
+    """How long the response may be cached, in milliseconds: 300000"""
+    chart: Chart
+    """The chart"""
+    chartsets: NotRequired[list[ChartOccurrence]]
+    """The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their
+    order"""
+    variants: NotRequired[list[ChartVariant]]
+    """Up to 20 other charts with the same variant, in the order of their hashes"""
+    variantsTotal: NotRequired[int]
+    """The number of these charts, exact up to 1,000"""
 
 
 class PatternRows(TypedDict):
@@ -484,6 +478,37 @@ class Source(TypedDict):
     """The address of the page of the set or pack; only with `include=links`"""
 
 
+class UnknownBatchItem(TypedDict):
+    md5: NotRequired[str]
+    """MD5 digest of its `.osu` or `.qua` file, 32 lower-case hexadecimal characters: what these games know it
+    by. A chart stays known by the digests of earlier files"""
+    alphaBeatmapId: NotRequired[int]
+    """Its id in the first game"""
+    chartHash: NotRequired[str]
+    """The requested hash"""
+    status: Literal["unknown"]
+    """`known` or `unknown`"""
+    ttlMs: int
+    """How long the response may be cached, in milliseconds: 300000"""
+    variants: NotRequired[list[ChartVariant]]
+    """Up to 20 other charts with the same variant, in the order of their hashes"""
+    variantsTotal: NotRequired[int]
+    """The number of these charts, exact up to 1,000"""
+
+
+class UnknownChart(TypedDict):
+    chartHash: str
+    """The requested hash"""
+    status: Literal["unknown"]
+    """`known` or `unknown`"""
+    ttlMs: int
+    """How long the response may be cached, in milliseconds: 300000"""
+    variants: NotRequired[list[ChartVariant]]
+    """Up to 20 other charts with the same variant, in the order of their hashes"""
+    variantsTotal: NotRequired[int]
+    """The number of these charts, exact up to 1,000"""
+
+
 class VariantCharts(TypedDict):
     variant: str
     """The requested variant"""
@@ -549,7 +574,8 @@ class SearchFilters(TypedDict):
     include: NotRequired[Sequence[Literal["rating", "updated"]]]
     """`rating`, `updated`, separated by commas. With `rating` the items have `ratingMin` and `ratingMax`, those
     of their charts, if any has a rating; with `updated` they have `updatedAtMs` (extension)"""
-    sort: NotRequired[Literal["updated", "title", "artist", "bpm", "mainBpm", "length", "density", "rating", "notes", "relevance"]]
+    sort: NotRequired[Literal["updated", "title", "artist", "bpm", "mainBpm", "length", "density", "rating",
+        "notes", "relevance"]]
     """`updated`, `title`, `artist`, `bpm`, `length`, `density`; `mainBpm`, `rating`, `notes`, `relevance`
     (extensions). Default: `updated`"""
     order: NotRequired[Literal["asc", "desc"]]
@@ -562,3 +588,7 @@ class ChartsetListHint(TypedDict):
     """A part of `query` that was searched for as text, although it looks like a filter."""
     token: str
     reason: str
+
+
+BatchLookupItem: TypeAlias = KnownBatchItem | UnknownBatchItem
+ChartLookup: TypeAlias = KnownChart | UnknownChart

@@ -16,7 +16,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::lookup::MAX_CHARTS;
-use crate::retries::{Pause, REFUSALS, Retries, pause};
+use crate::retries::{Pause, REFUSALS, Retries};
 use crate::{Cache, CachedResponse, Error, InvalidResponse, MemoryCache};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -78,6 +78,13 @@ impl Builder {
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.retries.max_wait = max_wait;
+        self
+    }
+
+    /// Repeats a request only if its refusal has `Retry-After`: for programs that repeat their work themselves.
+    #[must_use]
+    pub fn only_when_asked(mut self) -> Self {
+        self.retries.only_when_asked = true;
         self
     }
 
@@ -149,7 +156,7 @@ impl ChartIndex {
     /// The same with further settings.
     #[must_use]
     pub fn builder(base: &str, user_agent: &str) -> Builder {
-        let retries = Retries { max_retries: 10, max_wait: Duration::from_mins(10) };
+        let retries = Retries { max_retries: 10, max_wait: Duration::from_mins(10), only_when_asked: false };
         let cache = Box::new(MemoryCache::default());
         let (base, user_agent) = (base.to_owned(), user_agent.to_owned());
         Builder { base, user_agent, retries, cache, on_pause: None }
@@ -263,11 +270,11 @@ impl ChartIndex {
             let next = request.try_clone();
             let response = self.0.client.execute(request).await?;
             let status = response.status();
-            request = match next {
-                Some(next) if refusals.contains(&status) && retries < self.0.retries.max_retries => next,
+            let pause = self.0.retries.pause(response.headers(), retries, fastrand::f64());
+            let (next, duration) = match (next, pause) {
+                (Some(next), Some(duration)) if refusals.contains(&status) => (next, duration),
                 _ => return Ok(response),
             };
-            let duration = pause(response.headers(), retries, fastrand::f64());
             waited = duration.saturating_add(waited);
             if waited > self.0.retries.max_wait {
                 return Err(Error::from_response(response).await.after(duration));
@@ -276,7 +283,7 @@ impl ChartIndex {
                 on_pause(Pause { status, duration });
             }
             tokio::time::sleep(duration).await;
-            retries += 1;
+            (request, retries) = (next, retries + 1);
         }
     }
 }

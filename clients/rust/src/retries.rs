@@ -23,6 +23,8 @@ pub(crate) struct Retries {
     pub(crate) max_retries: u32,
     /// The longest total pause of a request.
     pub(crate) max_wait: Duration,
+    /// Whether only a refusal with `Retry-After` is followed by a pause.
+    pub(crate) only_when_asked: bool,
 }
 
 /// A pause before a refused request is repeated.
@@ -34,42 +36,47 @@ pub struct Pause {
     pub duration: Duration,
 }
 
-/// The pause after a refusal that follows `earlier` others: that of `Retry-After`, or one that doubles, with a
-/// random part between 0 and 1 of a half, so that clients that were refused together do not return together.
-pub(crate) fn pause(headers: &HeaderMap, earlier: u32, random: f64) -> Duration {
-    let now = date(headers, DATE).unwrap_or_else(SystemTime::now);
-    let backoff = || {
-        let doubled = MIN_PAUSE.saturating_mul(2_u32.saturating_pow(earlier)).min(MAX_BACKOFF);
-        doubled + doubled.mul_f64(random / 2.0)
-    };
-    retry_after(headers, now).map_or_else(backoff, |pause| pause.max(MIN_PAUSE))
+impl Retries {
+    /// The pause after a refusal that follows `earlier` others: that of `Retry-After`, or one that doubles, with
+    /// a random part between 0 and 1 of a half, so that clients that were refused together do not return
+    /// together.
+    pub(crate) fn pause(&self, headers: &HeaderMap, earlier: u32, random: f64) -> Option<Duration> {
+        if earlier >= self.max_retries {
+            return None;
+        }
+        let backoff = || {
+            let doubled = MIN_PAUSE.saturating_mul(2_u32.saturating_pow(earlier)).min(MAX_BACKOFF);
+            doubled + doubled.mul_f64(random / 2.0)
+        };
+        let asked = retry_after(headers).map(|pause| pause.max(MIN_PAUSE));
+        asked.or_else(|| (!self.only_when_asked).then(backoff))
+    }
 }
 
 /// `Retry-After` (RFC 9110, section 10.2.3), in seconds or as a date. A date is compared with the clock of the
 /// server.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
-}
-
-fn date(headers: &HeaderMap, name: reqwest::header::HeaderName) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
+    let now = headers.get(DATE).and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok());
+    Some(date.duration_since(now.unwrap_or_else(SystemTime::now)).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const RETRIES: Retries = Retries { max_retries: 10, max_wait: Duration::MAX, only_when_asked: false };
+
     fn seconds(date: Option<&str>, retry_after: Option<&str>, earlier: u32, random: f64) -> u64 {
         let mut headers = HeaderMap::new();
         for (name, value) in [(DATE, date), (RETRY_AFTER, retry_after)] {
             headers.extend(value.map(|value| (name, value.parse().unwrap())));
         }
-        pause(&headers, earlier, random).as_secs()
+        RETRIES.pause(&headers, earlier, random).unwrap().as_secs()
     }
 
     #[test]
@@ -99,6 +106,10 @@ mod tests {
                 assert_eq!(found, expected, "{retry_after:?}");
             }
         }
-        assert_eq!(seconds(None, None, u32::MAX, 0.0), 30);
+        assert_eq!(RETRIES.pause(&HeaderMap::new(), 10, 0.0), None);
+        let endless = Retries { max_retries: u32::MAX, ..RETRIES };
+        assert_eq!(endless.pause(&HeaderMap::new(), u32::MAX - 1, 0.0), Some(MAX_BACKOFF));
+        let only_when_asked = Retries { only_when_asked: true, ..RETRIES };
+        assert_eq!(only_when_asked.pause(&HeaderMap::new(), 0, 0.0), None);
     }
 }

@@ -29,7 +29,7 @@ pub struct BatchLookupItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_hash: Option<NoteHash>,
     /// `known` or `unknown`
-    pub status: BatchLookupItemStatus,
+    pub status: LookupStatus,
     /// Where the chart can be downloaded; empty if it is known and has no source
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
@@ -77,7 +77,7 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ChartsetId>,
     /// `added`, `updated` or `removed`
-    pub change: ChangeChange,
+    pub change: ChangeType,
     /// When the change was made
     pub changed_at_ms: u64,
     /// The record of the chartset; omitted if it was removed
@@ -162,10 +162,9 @@ pub struct Chart {
 #[serde(rename_all = "camelCase")]
 pub struct ChartLookup {
     /// The requested hash
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chart_hash: Option<NoteHash>,
+    pub chart_hash: NoteHash,
     /// `known` or `unknown`
-    pub status: ChartLookupStatus,
+    pub status: LookupStatus,
     /// Where the chart can be downloaded; empty if it is known and has no source
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
@@ -196,7 +195,7 @@ pub struct ChartOccurrence {
     pub title: String,
     /// Name of the difficulty in this set
     pub difficulty: String,
-    /// `/go/chartset/`id``; omitted without a public source
+    /// `/go/chartset/<id>`; omitted without a public source
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download_url: Option<String>,
 }
@@ -331,7 +330,7 @@ pub struct ChartVariant {
     /// `uniform` if one rate fits every row within 5 ms, else `differs`; only if the requested chart is
     /// known and the times of both can be compared
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timing: Option<ChartVariantTiming>,
+    pub timing: Option<VariantTiming>,
     /// The chartsets that contain the chart, up to 8: those with the sources of the chart first, in their
     /// order
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -367,7 +366,7 @@ pub struct Chartset {
     pub density_max: f64,
     /// Number of charts
     pub chart_count: u32,
-    /// `/go/chartset/`id``; omitted without a public source
+    /// `/go/chartset/<id>`; omitted without a public source
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download_url: Option<String>,
     /// Range of the ratings of the charts, if any has one; only in lists with `include=rating`
@@ -427,7 +426,7 @@ pub struct ChartsetDetail {
     pub density_max: f64,
     /// Number of charts
     pub chart_count: u32,
-    /// `/go/chartset/`id``; omitted without a public source
+    /// `/go/chartset/<id>`; omitted without a public source
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download_url: Option<String>,
     /// Range of the ratings of the charts, if any has one; only in lists with `include=rating`
@@ -506,15 +505,6 @@ pub struct ExportManifest {
     /// if there is none
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_charts: Option<u64>,
-    /// How to reach the operator, an e-mail address or a URL; omitted if the operator names none
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contact: Option<String>,
-    /// The licence of the records, an SPDX identifier or a URL; omitted if the operator names none
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub license: Option<String>,
-    /// URL of the terms of use; omitted if there are none
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<String>,
     /// The other files, apart from the signature
     pub files: Vec<ExportedFile>,
 }
@@ -663,7 +653,7 @@ pub struct SearchFilters {
     pub keys: Vec<u8>,
     /// `alphaSet` or `betaPack`. Default: both
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<SearchSource>,
+    pub source: Option<SourceFilter>,
     /// Id of a set of the first game: chartsets whose source it is (extension)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<u64>,
@@ -727,10 +717,10 @@ pub struct SearchFilters {
     /// `updated`, `title`, `artist`, `bpm`, `length`, `density`; `mainBpm`, `rating`, `notes`, `relevance`
     /// (extensions). Default: `updated`
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sort: Option<SearchSort>,
+    pub sort: Option<ChartsetSort>,
     /// `asc` or `desc` (extension). Default: `asc` for `title` and `artist`, else `desc`
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<SearchOrder>,
+    pub order: Option<SortOrder>,
     /// Whole number, 1 to 60. Default: 30
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_page: Option<u8>,
@@ -746,58 +736,7 @@ pub struct ChartsetListHint {
     pub reason: String,
 }
 
-/// `known` or `unknown`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub enum BatchLookupItemStatus {
-    /// `known`
-    Known,
-    /// `unknown`
-    Unknown,
-    /// A value of a later version.
-    #[serde(other)]
-    Other,
-}
-
-impl fmt::Display for BatchLookupItemStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Known => "known",
-            Self::Unknown => "unknown",
-            Self::Other => "other",
-        })
-    }
-}
-
-/// `added`, `updated` or `removed`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub enum ChangeChange {
-    /// `added`
-    Added,
-    /// `updated`
-    Updated,
-    /// `removed`
-    Removed,
-    /// A value of a later version.
-    #[serde(other)]
-    Other,
-}
-
-impl fmt::Display for ChangeChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Added => "added",
-            Self::Updated => "updated",
-            Self::Removed => "removed",
-            Self::Other => "other",
-        })
-    }
-}
-
-/// `chart` or `chartset`
+/// What has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -821,50 +760,76 @@ impl fmt::Display for ChangeKind {
     }
 }
 
-/// `known` or `unknown`
+/// What happened to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum ChartLookupStatus {
-    /// `known`
-    Known,
-    /// `unknown`
-    Unknown,
+pub enum ChangeType {
+    /// `added`
+    Added,
+    /// `updated`
+    Updated,
+    /// `removed`
+    Removed,
     /// A value of a later version.
     #[serde(other)]
     Other,
 }
 
-impl fmt::Display for ChartLookupStatus {
+impl fmt::Display for ChangeType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Known => "known",
-            Self::Unknown => "unknown",
+            Self::Added => "added",
+            Self::Updated => "updated",
+            Self::Removed => "removed",
             Self::Other => "other",
         })
     }
 }
 
-/// `uniform` if one rate fits every row within 5 ms, else `differs`; only if the requested chart is known
-/// and the times of both can be compared
+/// The values of `ChartsetSort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum ChartVariantTiming {
-    /// `uniform`
-    Uniform,
-    /// `differs`
-    Differs,
+pub enum ChartsetSort {
+    /// `updated`
+    Updated,
+    /// `title`
+    Title,
+    /// `artist`
+    Artist,
+    /// `bpm`
+    Bpm,
+    /// `mainBpm`
+    MainBpm,
+    /// `length`
+    Length,
+    /// `density`
+    Density,
+    /// `rating`
+    Rating,
+    /// `notes`
+    Notes,
+    /// `relevance`
+    Relevance,
     /// A value of a later version.
     #[serde(other)]
     Other,
 }
 
-impl fmt::Display for ChartVariantTiming {
+impl fmt::Display for ChartsetSort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Uniform => "uniform",
-            Self::Differs => "differs",
+            Self::Updated => "updated",
+            Self::Title => "title",
+            Self::Artist => "artist",
+            Self::Bpm => "bpm",
+            Self::MainBpm => "mainBpm",
+            Self::Length => "length",
+            Self::Density => "density",
+            Self::Rating => "rating",
+            Self::Notes => "notes",
+            Self::Relevance => "relevance",
             Self::Other => "other",
         })
     }
@@ -889,6 +854,30 @@ impl fmt::Display for Confidence {
         f.write_str(match self {
             Self::Exact => "exact",
             Self::Declared => "declared",
+            Self::Other => "other",
+        })
+    }
+}
+
+/// `known` or `unknown`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum LookupStatus {
+    /// `known`
+    Known,
+    /// `unknown`
+    Unknown,
+    /// A value of a later version.
+    #[serde(other)]
+    Other,
+}
+
+impl fmt::Display for LookupStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Known => "known",
+            Self::Unknown => "unknown",
             Self::Other => "other",
         })
     }
@@ -939,11 +928,11 @@ impl fmt::Display for SearchMatch {
     }
 }
 
-/// `asc` or `desc` (extension). Default: `asc` for `title` and `artist`, else `desc`
+/// The values of `SortOrder`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum SearchOrder {
+pub enum SortOrder {
     /// `asc`
     Asc,
     /// `desc`
@@ -953,7 +942,7 @@ pub enum SearchOrder {
     Other,
 }
 
-impl fmt::Display for SearchOrder {
+impl fmt::Display for SortOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Asc => "asc",
@@ -963,60 +952,11 @@ impl fmt::Display for SearchOrder {
     }
 }
 
-/// `updated`, `title`, `artist`, `bpm`, `length`, `density`; `mainBpm`, `rating`, `notes`, `relevance`
-/// (extensions). Default: `updated`
+/// The values of `SourceFilter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum SearchSort {
-    /// `updated`
-    Updated,
-    /// `title`
-    Title,
-    /// `artist`
-    Artist,
-    /// `bpm`
-    Bpm,
-    /// `mainBpm`
-    MainBpm,
-    /// `length`
-    Length,
-    /// `density`
-    Density,
-    /// `rating`
-    Rating,
-    /// `notes`
-    Notes,
-    /// `relevance`
-    Relevance,
-    /// A value of a later version.
-    #[serde(other)]
-    Other,
-}
-
-impl fmt::Display for SearchSort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Updated => "updated",
-            Self::Title => "title",
-            Self::Artist => "artist",
-            Self::Bpm => "bpm",
-            Self::MainBpm => "mainBpm",
-            Self::Length => "length",
-            Self::Density => "density",
-            Self::Rating => "rating",
-            Self::Notes => "notes",
-            Self::Relevance => "relevance",
-            Self::Other => "other",
-        })
-    }
-}
-
-/// `alphaSet` or `betaPack`. Default: both
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub enum SearchSource {
+pub enum SourceFilter {
     /// `alphaSet`
     AlphaSet,
     /// `betaPack`
@@ -1026,11 +966,35 @@ pub enum SearchSource {
     Other,
 }
 
-impl fmt::Display for SearchSource {
+impl fmt::Display for SourceFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AlphaSet => "alphaSet",
             Self::BetaPack => "betaPack",
+            Self::Other => "other",
+        })
+    }
+}
+
+/// How the times of two charts with the same rows compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum VariantTiming {
+    /// `uniform`
+    Uniform,
+    /// `differs`
+    Differs,
+    /// A value of a later version.
+    #[serde(other)]
+    Other,
+}
+
+impl fmt::Display for VariantTiming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Uniform => "uniform",
+            Self::Differs => "differs",
             Self::Other => "other",
         })
     }

@@ -4,17 +4,13 @@ mod lines;
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 use chart_index_client::{ChartIndex, hash_folder};
 use reqwest::Url;
 
 use crate::hash::lines::Lines;
-use crate::instance;
-
-/// The command fails if an instance refuses requests for longer.
-const MAX_WAIT: Duration = Duration::from_mins(10);
+use crate::instance::instance;
 
 /// Writes one JSON object per chart, and per file or chart without a note hash, for all chart files and
 /// archives at or below the paths, in the order of their names. An `.sm` file beside an `.ssc` file is not
@@ -34,7 +30,7 @@ pub(crate) async fn hash(paths: &[PathBuf], lookup: Option<&Url>, output: &mut i
         let error = error.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
     };
-    let instance = lookup.map(|base| instance::open(base, MAX_WAIT)).transpose()?;
+    let instance = lookup.map(|base| instance(base).build()).transpose()?;
     match write_lines(paths, instance.as_ref(), output).await {
         Err(error) if is_closed(&error) => Ok(()),
         result => result,

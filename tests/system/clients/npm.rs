@@ -11,8 +11,8 @@ use chart_index_system_tests::run;
 use chart_index_tests::{samples, workspace_root};
 use serde_json::Value;
 
+use crate::program::{finds_the_charts_of_a_folder, serve_samples};
 use crate::slow_link::SlowLink;
-use crate::{finds_the_charts_of_a_folder, serve_samples};
 
 /// A folder with the installed package and the programs that use it.
 static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {

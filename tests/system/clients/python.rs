@@ -1,22 +1,20 @@
 //! The PyPI package.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chart_index_system_tests::run;
 use chart_index_tests::workspace_root;
 
-use crate::{finds_the_charts_of_a_folder, hashed, library, serve_samples, succeeded};
+use crate::program::{finds_the_charts_of_a_folder, hashed, library, serve_samples};
 
 /// The interpreter of a new environment with the package, whose types are checked.
-fn install(folder: &Path) -> std::path::PathBuf {
+fn install(folder: &Path) -> PathBuf {
     let root = workspace_root();
     let script = || Command::new(root.join("scripts/python-client"));
-    let mut environment = script();
-    succeeded("environment", &environment.arg("environment").arg(folder).output().expect("the script"));
+    run(script().arg("environment").arg(folder));
     let programs = ["docs/snippets/client.py", "tests/system/clients/python/requests.py"];
-    let mut check = script();
-    check.arg("check").arg(folder).args(programs.map(|program| root.join(program)));
-    succeeded("check", &check.output().expect("the script"));
+    run(script().arg("check").arg(folder).args(programs.map(|program| root.join(program))));
     folder.join("environment/bin/python")
 }
 
@@ -34,13 +32,13 @@ async fn python_package_is_installed_and_used() {
 fn hashes_are_those_of_chart_indexer(python: &Path, folder: &Path) {
     let library = library();
     let cases = workspace_root().join("crates/chartfile/tests/cases");
-    let code = "import json, sys; from chart_index import hash_file, hash_folder\n\
-                for path in sys.argv[1:]:\n \
-                    for found in hash_folder(path): print(json.dumps(found, ensure_ascii=False, separators=(',', ':')))\n";
+    let code = "import json, sys; from chart_index import hash_folder\n\
+                for found in hash_folder(sys.argv[1]):\n \
+                    print(json.dumps(found, ensure_ascii=False, separators=(',', ':')))\n";
     for path in [cases.as_path(), &library.root()] {
         let mut program = Command::new(python);
         program.args(["-c", code]).arg(path).current_dir(folder);
-        let printed = succeeded("hash_folder", &program.output().expect("an interpreter"));
+        let printed = run(&mut program);
         assert!(printed == hashed(path), "{}: {printed}", path.display());
     }
 }
@@ -50,6 +48,5 @@ async fn every_method_returns_what_the_index_has(python: &Path) {
     let mut program = Command::new(python);
     program.arg(workspace_root().join("tests/system/clients/python/requests.py"));
     program.arg(format!("http://{}", service.address()));
-    let output = tokio::task::spawn_blocking(move || program.output().expect("an interpreter"));
-    succeeded("requests.py", &output.await.expect("it ends"));
+    tokio::task::spawn_blocking(move || run(&mut program)).await.expect("it succeeds");
 }

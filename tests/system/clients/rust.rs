@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chart_index_system_tests::run;
 use chart_index_tests::workspace_root;
 
-use crate::{finds_the_charts_of_a_folder, succeeded};
+use crate::program::finds_the_charts_of_a_folder;
 
 /// The crate, and the crates of the workspace that it needs.
 const PACKAGES: [&str; 4] =
@@ -30,13 +31,11 @@ fn package(folder: &Path) {
     // The test builds a program with them.
     package.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--locked"]);
     package.args(PACKAGES.iter().flat_map(|name| ["--package", name])).current_dir(workspace_root());
-    succeeded("cargo package", &package.output().expect("cargo starts"));
+    run(&mut package);
     for name in PACKAGES {
         let archive =
             target_folder().join("package").join(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
-        let mut tar = Command::new("tar");
-        tar.arg("-xzf").arg(archive).arg("-C").arg(folder);
-        succeeded("tar", &tar.output().expect("tar is installed"));
+        run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder));
     }
 }
 

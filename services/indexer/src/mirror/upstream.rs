@@ -12,7 +12,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::page::Page;
 use crate::import::MAX_MANIFEST_BYTES;
-use crate::instance::{self, TIMEOUT};
+use crate::instance::{TIMEOUT, instance};
 use crate::signature::MAX_SIGNATURE_BYTES;
 
 /// The longest page that is read: 4 MiB of records, and at most one chartset more, with three bytes for each of
@@ -54,7 +54,7 @@ pub(super) enum RoxResponse {
 
 impl Upstream {
     pub(super) fn new(base: &Url, objects: Vec<Url>) -> Result<Self> {
-        Ok(Self { instance: instance::open(base, MAX_WAIT)?, objects })
+        Ok(Self { instance: instance(base).max_wait(MAX_WAIT).only_when_asked().build()?, objects })
     }
 
     pub(super) fn host(&self) -> &str {

@@ -3,14 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::LOCATION;
-use reqwest::{Response, StatusCode};
+use reqwest::StatusCode;
 use serde::Deserialize;
-
-use crate::http::read_body;
-
-/// The longest problem details that are read.
-const MAX_PROBLEM_BYTES: usize = 64 * 1024;
 
 /// A request failed.
 #[derive(Debug, thiserror::Error)]
@@ -107,20 +101,6 @@ impl fmt::Display for Problem {
 }
 
 impl Error {
-    /// The error for a response other than a success.
-    pub async fn from_response(response: Response) -> Self {
-        let status = response.status().as_u16();
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let problem = match location {
-            Some(location) => Problem { detail: format!("redirected to {location}"), ..Problem::default() },
-            None => {
-                let body = read_body(response, MAX_PROBLEM_BYTES).await.unwrap_or_default();
-                serde_json::from_slice(&body).unwrap_or_default()
-            }
-        };
-        Self::Problem(Box::new(Problem { status, ..problem }))
-    }
-
     /// The error with the pause that the index asked for.
     pub(crate) fn after(mut self, pause: Duration) -> Self {
         if let Self::Problem(problem) = &mut self {

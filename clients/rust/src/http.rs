@@ -1,30 +1,26 @@
 //! Requests to an index, and their repetition.
 
 use std::fmt;
-use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
-use flate2::read::GzDecoder;
-use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT,
-};
+use reqwest::header::{ACCEPT_ENCODING, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
-use crate::lookup::MAX_CHARTS;
+use crate::body::read_decoded;
 use crate::retries::{Pause, REFUSALS, Retries};
-use crate::{Cache, CachedResponse, Error, InvalidResponse, MemoryCache};
+use crate::{Cache, CachedResponse, Error, MemoryCache};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the next bytes of a response.
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
 const MAX_REDIRECTS: usize = 5;
-/// The longest body that is read. The hash filter of a million charts has 1.1 MB, a batch of known ones 2 MB.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The maximum number of charts in a batch lookup.
+pub(crate) const MAX_CHARTS: usize = 1_000;
 
 /// A chart index.
 ///
@@ -293,35 +289,4 @@ fn target(url: &Url, response: &Response) -> Option<Url> {
     let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
     let target = url.join(location.to_str().ok()?).ok()?;
     (is_http(&target) && (url.scheme() == "http" || target.scheme() == "https")).then_some(target)
-}
-
-/// Reads a body of at most `limit` bytes, as it was sent.
-///
-/// # Errors
-/// The connection was lost, or the body is longer.
-pub async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {
-    if response.content_length().is_some_and(|length| length > limit as u64) {
-        return Err(Error::TooLong { limit });
-    }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > limit {
-            return Err(Error::TooLong { limit });
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-/// Reads a body, and decompresses it.
-pub(crate) async fn read_decoded(response: Response) -> Result<Bytes, Error> {
-    let coding = response.headers().get(CONTENT_ENCODING).cloned();
-    let body = read_body(response, MAX_BYTES).await?;
-    if coding.is_none_or(|coding| coding != "gzip") {
-        return Ok(body.into());
-    }
-    let mut decoded = Vec::new();
-    let mut decoder = GzDecoder::new(&*body).take(MAX_BYTES as u64 + 1);
-    decoder.read_to_end(&mut decoded).map_err(InvalidResponse::Gzip)?;
-    if decoded.len() > MAX_BYTES { Err(Error::TooLong { limit: MAX_BYTES }) } else { Ok(decoded.into()) }
 }

@@ -10,13 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::http::read_decoded;
+use crate::body::read_decoded;
+use crate::http::MAX_CHARTS;
 use crate::types::{BatchLookupItem, ChartLookup};
 use crate::{ChartIndex, Error, InvalidResponse};
 
-/// The maximum number of charts in a batch lookup.
-pub(crate) const MAX_CHARTS: usize = 1_000;
-/// The maximum with one of the fields that are lists of charts or chartsets, and with both.
+/// The maximum number of charts with one of the fields that are lists of charts or chartsets, and with both.
 const MAX_WITH_LIST: usize = 100;
 const MAX_WITH_BOTH: usize = 25;
 

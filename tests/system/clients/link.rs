@@ -14,7 +14,8 @@ const MAX_HASHES: usize = 300;
 /// A `Retry-After` of 2 s as a date, and a pause that the client chooses.
 const REFUSALS: [&str; 3] = [
     "429 Too Many Requests\r\nRetry-After: 1",
-    "429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:39 GMT",
+    "429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+     Retry-After: Sun, 06 Nov 1994 08:49:39 GMT",
     "503 Service Unavailable",
 ];
 /// The shortest pauses after them. The last one has doubled twice.

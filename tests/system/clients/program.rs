@@ -45,8 +45,8 @@ pub(crate) fn library() -> Library {
     library
 }
 
-/// The program of a README that says which charts of a folder an index knows, and where they are from: over a link
-/// of 256 kbit/s to an index that refuses its first requests.
+/// The program finds the charts of a folder over a link of 256 kbit/s, to an index that refuses its first
+/// requests.
 pub(crate) async fn finds_the_charts_of_a_folder(mut program: Command) {
     let (_database, service) = serve_samples().await;
     let link = Link::start(service.address()).await;

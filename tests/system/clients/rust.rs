@@ -39,7 +39,8 @@ fn package(folder: &Path) {
     }
 }
 
-/// The manifest of a program with the packaged crates. Its dependencies are those of the workspace, compiled alike.
+/// The manifest of a program with the packaged crates. Its dependencies are those of the workspace, compiled
+/// alike.
 fn manifest() -> String {
     let root = fs::read_to_string(workspace_root().join("Cargo.toml")).expect("a file");
     let (_, profiles) = root.split_once("[profile.dev]").expect("the profiles");
@@ -48,7 +49,8 @@ fn manifest() -> String {
         .map(|name| format!("{name} = {{ path = \"{name}-{}\" }}\n", env!("CARGO_PKG_VERSION")))
         .collect();
     format!(
-        "[package]\nname = \"client\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\nresolver = \"3\"\n\n\
+        "[package]\nname = \"client\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [workspace]\nresolver = \"3\"\n\n\
          [dependencies]\nchart-index-client = \"0.1\"\n\
          tokio = {{ version = \"1\", features = [\"macros\", \"rt\"] }}\n\n\
          [patch.crates-io]\n{patches}\n[profile.dev]{profiles}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from chart_index import ChartIndex, ChartIndexError, HashFilter, hash_file, hash_folder
 
@@ -74,7 +75,8 @@ def errors(index: ChartIndex, base: str) -> None:
     raises(ValueError, "64 lower-case hexadecimal", lambda: index.lookup("lookup"))
     raises(ValueError, "a chart is a note hash", lambda: index.lookup_many([{"md5": "1"}]))
     raises(ValueError, "unknown field `titel`", lambda: index.search(titel="a"))  # type: ignore[call-arg]
-    raises(ValueError, "unknown variant", lambda: index.lookup(HASH, include=["all"]))  # type: ignore[list-item]
+    included: list[Any] = ["all"]
+    raises(ValueError, "unknown variant", lambda: index.lookup(HASH, include=included))
     raises(ValueError, "User-Agent", lambda: ChartIndex(base, ""))
     raises(ValueError, "http://", lambda: ChartIndex("ftp://charts.example", USER_AGENT))
     raises(ValueError, "damaged", lambda: HashFilter(b"CIHF\1\0\0\0"))

@@ -66,13 +66,8 @@ async fn rust_crate_is_packaged_and_used() {
     fs::copy(workspace_root().join("docs/snippets/client.rs"), path("src/main.rs")).expect("a file");
     fs::copy(workspace_root().join("Cargo.lock"), path("Cargo.lock")).expect("a file");
     fs::write(path("Cargo.toml"), manifest()).expect("a file");
-    let mut build = cargo();
-    succeeded(
-        "cargo build",
-        &build.args(["build", "--quiet"]).current_dir(folder.path()).output().expect("cargo"),
-    );
-    let tree = cargo().args(["tree", "--prefix", "none"]).current_dir(folder.path()).output().expect("cargo");
-    let tree = succeeded("cargo tree", &tree);
+    run(cargo().args(["build", "--quiet"]).current_dir(folder.path()));
+    let tree = run(cargo().args(["tree", "--prefix", "none"]).current_dir(folder.path()));
     for server in ["axum", "sqlx", "chart-index-store"] {
         assert!(!tree.lines().any(|line| line.starts_with(&format!("{server} "))), "{server}: {tree}");
     }

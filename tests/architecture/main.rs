@@ -15,6 +15,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("instrumentation", &[]),
     ("rox", &["domain"]),
     ("chartfile", &["domain", "rox"]),
+    // Published: not on crates of the server.
+    ("client", &["chartfile", "domain"]),
+    ("python", &["client"]),
     ("objects", &["instrumentation"]),
     ("store", &["cli", "domain", "instrumentation", "objects", "rox"]),
     ("search", &["cli", "domain", "instrumentation"]),
@@ -50,10 +53,20 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "indexer",
-        &["chartfile", "cli", "domain", "instrumentation", "objects", "search", "store", "telemetry"],
+        &[
+            "chartfile",
+            "cli",
+            "client",
+            "domain",
+            "instrumentation",
+            "objects",
+            "search",
+            "store",
+            "telemetry",
+        ],
     ),
     ("tests", &["instrumentation"]),
-    ("system-tests", &["tests"]),
+    ("system-tests", &["client", "tests"]),
     ("benchmarks", &["chartfile", "domain", "rox", "store", "tests"]),
 ];
 
@@ -62,6 +75,9 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("askama", &["pages"]),
     // The load tests compare the service with a plain handler that uses it.
     ("sqlx", &["store", "benchmarks"]),
+    ("pyo3", &["python"]),
+    // The client reads hash filters, which the indexer writes.
+    ("xorf", &["client"]),
     // It writes files of exports.
     ("parquet", &["indexer"]),
     ("rusqlite", &["indexer"]),

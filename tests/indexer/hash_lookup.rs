@@ -165,8 +165,7 @@ fn responses_of_no_index_are_errors() {
             response("301 Moved Permanently\r\nlocation: https://charts.example/", ""),
             "redirected to https://charts.example/",
         ),
-        (response("502 Bad Gateway", "<h1>502</h1>"), "502 Bad Gateway"),
-        (response("503 Service Unavailable", ""), "503 Service Unavailable"),
+        (response("500 Internal Server Error", "<h1>500</h1>"), "500 Internal Server Error"),
         (response("429 Too Many Requests\r\nretry-after: 86400", ""), "for 86400 s; try again later"),
         ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_owned(), "cannot look up at"),
     ] {

@@ -1,7 +1,7 @@
 //! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers and metadata.
 //!
 //! - [`decode`] reads a chart file of either game, with one chart or several;
-//! - [`archive`] reads the chart files of an archive into memory;
+//! - [`archive`] reads the chart files of an archive into memory, [`local_files`] tells which files to read;
 //! - [`inspect_rox`] recomputes note hash, numbers, analysis and density curve from a stored ROX file;
 //! - [`rating()`] and [`patterns()`] analyse the notes of a chart.
 //!
@@ -16,6 +16,7 @@ mod decode;
 mod dotnet;
 mod format;
 mod game_chart;
+pub mod local_files;
 mod metadata;
 mod osu;
 mod panic_guard;
@@ -23,6 +24,7 @@ mod patterns;
 mod qua;
 mod rating;
 mod refusal;
+mod refusal_kind;
 mod rox_file;
 mod simfile;
 mod text_encoding;
@@ -33,5 +35,6 @@ pub use format::{ChartFormat, skip_replaced_simfiles};
 pub use patterns::patterns;
 pub use rating::rating;
 pub use refusal::{Refusal, RefusedChart};
+pub use refusal_kind::RefusalKind;
 pub use rox_file::{IsStored, RoxContent, inspect_rox};
 pub use text_encoding::decode_file_name;

@@ -16,8 +16,8 @@ use reqwest::Url;
 
 use crate::export::{RenewalArguments, SigningArguments};
 use crate::purge::PurgeArguments;
+use crate::search;
 use crate::signature::VerifyKeys;
-use crate::{instance, search};
 
 /// Ingests chart files into the index and maintains its database and search nodes
 #[derive(Debug, Parser)]
@@ -175,7 +175,7 @@ pub(crate) enum Command {
         /// `lookup`
         ///
         /// The hashes are sent, 1,000 in each request; no file is. Waits where the index limits requests.
-        #[arg(long, value_name = "URL", value_parser = instance::parse_base)]
+        #[arg(long, value_name = "URL", value_parser = chart_index_client::parse_base)]
         lookup: Option<Url>,
     },
     /// Remove charts and chartsets from the index, whether or not it holds them yet
@@ -293,7 +293,7 @@ pub(crate) enum Command {
     /// Run `follow` beside it, for the Meilisearch nodes and the hash filter.
     Mirror {
         /// Base address of the other index, e.g. `https://charts.example`
-        #[arg(value_name = "URL", value_parser = instance::parse_base)]
+        #[arg(value_name = "URL", value_parser = chart_index_client::parse_base)]
         upstream: Url,
         /// Folder for the files of an export while they are imported. By default, `chart-index-mirror` in the
         /// folder of temporary files
@@ -310,7 +310,7 @@ pub(crate) enum Command {
             env = "MIRROR_OBJECTS_URL",
             value_name = "URL",
             value_delimiter = ',',
-            value_parser = instance::parse_base
+            value_parser = chart_index_client::parse_base
         )]
         objects: Vec<Url>,
         /// Pause at the end of the change feed, in milliseconds, if the other index does not wait for changes

@@ -2,18 +2,18 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::BufReader;
+use std::path::PathBuf;
 
 use chart_index_chartfile::archive::{ArchiveReader, ArchivedFile};
-use chart_index_chartfile::{MAX_FILE_BYTES, Refusal, decode_file_name, skip_replaced_simfiles};
+use chart_index_chartfile::local_files::{chart_format, is_archive, read_file};
+use chart_index_chartfile::{Refusal, RefusalKind, decode_file_name, skip_replaced_simfiles};
 use chart_index_domain::ChartsetTooLarge;
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use walkdir::WalkDir;
 
 use crate::archive_folders::{ChartFile, place_archive, place_nested};
-use crate::library::{FolderInInput, Input, Layout, chart_format, is_archive};
-use crate::refusal_kind::RefusalKind;
+use crate::library::{FolderInInput, Input, Layout};
 
 /// The maximum depth of chart files below a song folder.
 const MAX_DEPTH: usize = 8;
@@ -112,11 +112,4 @@ pub(crate) fn check_files(count: usize) -> Result<(), ChartsetTooLarge> {
 /// Checks the total size of the chart files of a chartset.
 pub(crate) fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
     ChartsetTooLarge::check("bytes of chart files", bytes, MAX_CHART_FILE_BYTES)
-}
-
-/// Reads a file up to one byte more than a chart file may have, so that `chartfile` refuses a larger one.
-pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -49,7 +49,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use chart_index_chartfile::{ChartFormat, archive, decode_file_name};
+use chart_index_chartfile::decode_file_name;
+use chart_index_chartfile::local_files::{chart_format, is_archive};
 use chart_index_domain::{ChartsetId, PublicSource, SourceKind, SourceRef};
 use walkdir::WalkDir;
 
@@ -293,16 +294,6 @@ impl Library {
     }
 }
 
-/// The format of a chart file, by its name. `None` for other files.
-pub(crate) fn chart_format(path: &Path) -> Option<ChartFormat> {
-    ChartFormat::from_path(&decode_file_name(path.file_name()?))
-}
-
-pub(crate) fn is_archive(path: &Path) -> bool {
-    let named = path.file_name().is_some_and(|name| archive::is_archive(&decode_file_name(name)));
-    named && path.is_file()
-}
-
 /// Whether a folder has chart files directly in it, and the folders and archives in it, sorted. Other files are
 /// not held in memory.
 fn list(folder: &Path) -> std::io::Result<(bool, Vec<PathBuf>)> {
@@ -323,6 +314,8 @@ fn list(folder: &Path) -> std::io::Result<(bool, Vec<PathBuf>)> {
 #[cfg(test)]
 mod tests {
     use std::io::{Cursor, Write};
+
+    use chart_index_chartfile::ChartFormat;
 
     use super::*;
     use crate::{input_files, song_folder};

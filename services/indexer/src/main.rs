@@ -22,7 +22,6 @@ mod mirror;
 mod objects;
 mod percentiles;
 mod purge;
-mod refusal_kind;
 mod removal;
 mod replace_rox;
 mod report;

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use chart_index_chartfile::RefusalKind;
 use chart_index_instrumentation::{Counter, Histogram, Metrics};
 use chart_index_store::LastIngest;
 use strum::VariantArray;
 
 use crate::clock::now_ms;
-use crate::refusal_kind::RefusalKind;
 use crate::report::ChartsetOutcome;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct IngestMetrics {
 impl IngestMetrics {
     pub(crate) fn new(metrics: &Metrics) -> Self {
         let outcome = |outcome| metrics.chart_index_ingest_chartsets_total.with([outcome]);
-        let refusals = |kind: &RefusalKind| metrics.chart_index_ingest_refusals_total.with([kind.into_str()]);
+        let refusals = |kind: &RefusalKind| metrics.chart_index_ingest_refusals_total.with([kind.into()]);
         Self {
             added: outcome("added"),
             updated: outcome("updated"),

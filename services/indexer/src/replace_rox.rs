@@ -4,13 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::decode;
+use chart_index_chartfile::local_files::{chart_format, read_file};
 use chart_index_domain::{ChartDraft, NoteHash};
 use chart_index_store::Store;
 
 use crate::clock::now_ms;
 use crate::import::draft_of_rox;
-use crate::input_files::read_file;
-use crate::library::chart_format;
 use crate::stdout;
 
 /// Replaces the ROX file of a chart with that of a file with the same notes.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use chart_index_chartfile::{ChartFormat, DecodedFile, IsStored, RefusedChart, decode_skipping_stored_rox};
+use chart_index_chartfile::{
+    ChartFormat, DecodedFile, IsStored, RefusalKind, RefusedChart, decode_skipping_stored_rox,
+};
 use chart_index_domain::limits::MAX_CHARTS;
 use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, DistinctCharts};
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::archive_folders::ChartFile;
 use crate::input_files::{InputError, check_bytes, check_files};
 use crate::library::{FolderInInput, Input, SongFolderIdentity};
-use crate::refusal_kind::RefusalKind;
 
 #[derive(Debug)]
 pub(crate) struct SongFolder {

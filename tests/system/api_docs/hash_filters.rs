@@ -1,17 +1,14 @@
-//! The readers of hash filters in docs/snippets and in the npm package, over a filter that a service serves.
+//! The readers of hash filters in the packages, over a filter that a service serves.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
+use chart_index_client::HashFilter;
 use chart_index_tests::{Service, TestDatabase, indexer, workspace_root};
 
 use super::sample_database;
-use super::snippets::{command, succeeded};
-
-const JAVASCRIPT: &str = "hash_filter.mjs";
-const READERS: [&str; 3] = ["hash_filter.py", JAVASCRIPT, "hash_filter.rs"];
+use super::snippets::succeeded;
 
 /// Charts whose hashes are the SHA-256 digests of these numbers. Like note hashes they are uniform.
 const KNOWN: u32 = 100_000;
@@ -32,23 +29,13 @@ fn insert_charts(database: &TestDatabase) {
     ));
 }
 
-/// The command that runs a reader.
-fn reader_command(name: &str) -> Command {
-    if name == JAVASCRIPT {
-        let mut node = Command::new(workspace_root().join("scripts/npm-client"));
-        node.arg("node").arg(workspace_root().join("tests/system/clients/npm").join(name));
-        return node;
-    }
-    command(name)
-}
-
-/// What a reader prints for the hashes in a file.
-fn read(reader: &str, folder: &Path) -> String {
-    let mut command = reader_command(reader);
+/// Runs the reader of the npm package over the filter and the hashes in a folder. That of the PyPI package is the
+/// reader of the crate.
+fn read_in_javascript(folder: &Path) -> Output {
+    let mut node = Command::new(workspace_root().join("scripts/npm-client"));
+    node.arg("node").arg(workspace_root().join("tests/system/clients/npm/hash_filter.mjs"));
     let hashes = File::open(folder.join("hashes.txt")).expect("a file");
-    let output =
-        command.arg(folder.join("filter.bin")).stdin(hashes).output().expect("the interpreter is installed");
-    succeeded(reader, &output)
+    node.arg(folder.join("filter.bin")).stdin(hashes).output().expect("the script starts")
 }
 
 /// No reader misses a known chart, fewer than 0.5 % of the unknown ones may be known, and all readers agree.
@@ -69,12 +56,14 @@ async fn readers_find_known_charts_and_agree() {
     ));
     fs::write(folder.path().join("hashes.txt"), &hashes).expect("a file");
 
-    let printed: BTreeSet<String> = READERS.iter().map(|reader| read(reader, folder.path())).collect();
-    assert_eq!(printed.len(), 1, "the readers differ");
-    let printed = printed.first().expect("a reader");
+    let printed = succeeded("hash_filter.mjs", &read_in_javascript(folder.path()));
     let answers: Vec<_> =
         printed.lines().map(|line| line.split_once(' ').expect("a hash and an answer")).collect();
     assert!(answers.iter().map(|(hash, _)| *hash).eq(hashes.lines()));
+    let filter = HashFilter::from_bytes(&fs::read(&file).expect("the filter")).expect("a filter");
+    for (hash, answer) in &answers {
+        assert_eq!(filter.may_contain(hash.parse().expect("a hash")), *answer == "maybe", "{hash}");
+    }
     let (known, unknown) = answers.split_at(KNOWN as usize);
     assert!(known.iter().all(|(_, answer)| *answer == "maybe"), "a known chart is missing");
     let maybe = unknown.iter().filter(|(_, answer)| *answer == "maybe").count();
@@ -87,13 +76,10 @@ async fn readers_find_known_charts_and_agree() {
 fn other_files_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("hashes.txt"), "0".repeat(64)).expect("a file");
-    for reader in READERS {
-        for bytes in [&[0; 60][..], b"CIHF"] {
-            fs::write(folder.path().join("filter.bin"), bytes).expect("a file");
-            let mut command = reader_command(reader);
-            let output =
-                command.arg(folder.path().join("filter.bin")).output().expect("the interpreter is installed");
-            assert!(!output.status.success(), "{reader}: {output:?}");
-        }
+    for bytes in [&[0; 60][..], b"CIHF"] {
+        fs::write(folder.path().join("filter.bin"), bytes).expect("a file");
+        let output = read_in_javascript(folder.path());
+        assert!(!output.status.success(), "{output:?}");
+        assert!(HashFilter::from_bytes(bytes).is_err());
     }
 }

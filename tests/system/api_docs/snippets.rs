@@ -1,7 +1,6 @@
 //! The examples of docs/snippets run and do what they show. `tests/system/clients` runs those that use
 //! packages.
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,31 +15,15 @@ use super::{limits, read, serve_samples};
 /// What a client prints.
 const EXPECTED: &str = "21642f9846d39260 Harbour Lights\n7a1825cc4bacc079 Harbour Lights\nknown 900101\n";
 
-/// The clients and the examples of the note hash, by language.
-const CLIENTS: [&str; 3] = ["client.sh", "client.py", "client.rs"];
-const NOTE_HASHES: [&str; 3] = ["note_hash.sh", "note_hash.py", "note_hash.rs"];
+const CLIENT: &str = "client.sh";
+const NOTE_HASHES: [&str; 2] = ["note_hash.sh", "note_hash.py"];
 
 /// The command that runs an example.
-pub(crate) fn command(name: &str) -> Command {
-    let (stem, extension) = name.split_once('.').expect("an extension");
-    let interpreter = match extension {
-        "sh" => "sh",
-        "py" => "python3",
-        _ => return Command::new(example_program(stem)),
-    };
-    let mut command = Command::new(interpreter);
+fn command(name: &str) -> Command {
+    let is_shell = name.split_once('.').is_some_and(|(_, extension)| extension == "sh");
+    let mut command = Command::new(if is_shell { "sh" } else { "python3" });
     command.arg(workspace_root().join("docs/snippets").join(name));
     command
-}
-
-/// An example of this package: `cargo test` builds it, with a selection of tests `cargo build --examples`.
-fn example_program(stem: &str) -> PathBuf {
-    // This test is target/<profile>/deps/…, the examples are target/<profile>/examples/….
-    let test = std::env::current_exe().expect("the path of the test");
-    let target = test.ancestors().nth(2).expect("the folder of the programs");
-    let program = target.join("examples").join(format!("snippet_{stem}"));
-    assert!(program.is_file(), "{} is missing: cargo build --workspace --examples", program.display());
-    program
 }
 
 pub(crate) fn succeeded(name: &str, output: &Output) -> String {
@@ -49,14 +32,14 @@ pub(crate) fn succeeded(name: &str, output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
-/// Runs a client, and returns what it reports on standard error.
-async fn run_client(name: &'static str, base: String) -> String {
+/// Runs the client, and returns what it reports on standard error.
+async fn run_client(base: String) -> String {
     let run = move || {
-        let output = command(name).arg(base).output().expect("the interpreter is installed");
-        assert_eq!(succeeded(name, &output), EXPECTED, "{name}");
+        let output = command(CLIENT).arg(base).output().expect("sh");
+        assert_eq!(succeeded(CLIENT, &output), EXPECTED);
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| panic!("{name}: {error}"))
+    tokio::task::spawn_blocking(run).await.expect("it ends")
 }
 
 /// A server in front of a service. It responds to the first request with the 429 of the service, whose time to
@@ -89,33 +72,21 @@ async fn refuse_once(service: &Service) -> (String, Arc<AtomicU32>) {
 }
 
 #[tokio::test]
-async fn clients_page_cache_and_wait_after_a_429() {
+async fn client_pages_caches_and_waits_after_a_429() {
     let (_database, service) = serve_samples(&[]).await;
-    for name in CLIENTS {
-        let (base, connections) = refuse_once(&service).await;
-        let report = run_client(name, base).await;
-        assert!(report.contains("not modified"), "{name} sends the tag: {report}");
-        assert!(connections.load(Ordering::Relaxed) > 1, "{name} tries again");
-    }
+    let (base, connections) = refuse_once(&service).await;
+    let report = run_client(base).await;
+    assert!(report.contains("not modified"), "it sends the tag: {report}");
+    assert!(connections.load(Ordering::Relaxed) > 1, "it tries again");
 }
 
 /// The limit of the service itself: the window is a minute.
 #[tokio::test]
 #[ignore = "long: a minute"]
-async fn long_clients_wait_for_the_limit_of_the_service() {
-    let mut runs = Vec::new();
-    for name in CLIENTS {
-        // The list has two pages.
-        let (database, service) = serve_samples(&limits("1")).await;
-        let base = format!("http://{}", service.address());
-        runs.push(tokio::spawn(async move {
-            run_client(name, base).await;
-            drop((service, database));
-        }));
-    }
-    for run in runs {
-        run.await.expect("no client failed");
-    }
+async fn long_client_waits_for_the_limit_of_the_service() {
+    // The list has two pages.
+    let (_database, service) = serve_samples(&limits("1")).await;
+    run_client(format!("http://{}", service.address())).await;
 }
 
 /// The golden vectors, and one that is longer than a chunk of BLAKE3, whose tree has an odd number of chunks.

@@ -8,13 +8,11 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use chart_index_system_tests::run;
-use chart_index_tests::{ChartSpec, Library, Service, TestDatabase, indexer, samples, workspace_root};
+use chart_index_tests::{samples, workspace_root};
 use serde_json::Value;
 
+use crate::program::{finds_the_charts_of_a_folder, serve_samples};
 use crate::slow_link::SlowLink;
-
-/// The number of charts that the index does not know.
-const UNKNOWN: u32 = 700;
 
 /// A folder with the installed package and the programs that use it.
 static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -45,16 +43,6 @@ fn node() -> Command {
     command
 }
 
-/// A service over the sample library.
-async fn sample_service() -> (TestDatabase, Service) {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
-    indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
-    indexer(database.url(), &["filter"]).succeeded();
-    let service = Service::start(database.url());
-    (database, service)
-}
-
 fn read(path: impl AsRef<Path>) -> String {
     let path = workspace_root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -77,25 +65,10 @@ fn requests_follow_what_servers_say() {
     }
 }
 
-/// `UPDATE_DOCS=1` writes them.
-#[tokio::test]
-async fn types_are_those_of_the_openapi_document() {
-    let (_database, service) = sample_service().await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let document = folder.path().join("openapi.json");
-    fs::write(&document, service.client().get("/docs/openapi.json").await.body).expect("a file");
-    let types = run(script().arg("types").arg(document));
-    let file = workspace_root().join("clients/npm/src/openapi.d.ts");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&file, &types).expect("a file");
-    }
-    assert!(types == read(&file), "clients/npm/src/openapi.d.ts is of another document: UPDATE_DOCS=1");
-}
-
 /// A program in TypeScript that calls every method compiles in the strictest mode, and its assertions hold.
 #[tokio::test]
 async fn methods_return_what_their_types_say() {
-    let (_database, service) = sample_service().await;
+    let (_database, service) = serve_samples().await;
     // For Node.js, and for a bundler of a browser.
     for options in [&[][..], &["--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2022,dom"]]
     {
@@ -108,7 +81,7 @@ async fn methods_return_what_their_types_say() {
 /// The blocks of the README, each a program, also in TypeScript.
 #[tokio::test]
 async fn programs_of_the_readme_run() {
-    let (_database, service) = sample_service().await;
+    let (_database, service) = serve_samples().await;
     let base = format!("http://{}", service.address());
     let readme = read("clients/npm/README.md");
     let songs = INSTALLED.join("songs");
@@ -128,7 +101,8 @@ async fn programs_of_the_readme_run() {
         files.push(file);
     }
     run(compiler.args(&files).current_dir(&*INSTALLED));
-    let printed: Vec<String> = files.iter().map(|file| run(node().arg(file))).collect();
+    let printed: Vec<String> =
+        files.iter().map(|file| run(node().arg(file).args([&base, "songs"]))).collect();
     let expected = [
         "21642f9846d39260 Paper Lanterns Harbour Lights\n7a1825cc4bacc079 Paper Lanterns Harbour Lights\n",
         "known songs/chart.osu https://alpha.example/sets/900101\n",
@@ -137,33 +111,17 @@ async fn programs_of_the_readme_run() {
     assert_eq!(printed, expected);
 }
 
-/// docs/snippets/client.mjs, at 256 kbit/s, with files that the index does not know.
 #[tokio::test]
-async fn example_runs_over_a_slow_link() {
-    let (_database, service) = sample_service().await;
-    let link = SlowLink::start(&service, 256).await;
-    let program = read("docs/snippets/client.mjs");
-    let statements = program.lines().filter(|line| !line.is_empty() && !line.starts_with("//"));
-    assert!(statements.count() <= 20);
-    let songs = Library::new();
-    let known = samples().join("beta/71 Kitchen Table Pack/Copper Kettle/kettle.ssc");
-    songs.file("known/kettle.ssc", fs::read(known).expect("a file"));
-    for number in 0..UNKNOWN {
-        songs.osu(&format!("unknown/{number}.osu"), ChartSpec::numbered(number));
-    }
-    let arguments = ["client.mjs".to_owned(), link.base(), songs.argument()];
-    let printed = tokio::task::spawn_blocking(move || run(node().args(arguments))).await.expect("it runs");
-    let (known, unknown): (Vec<&str>, _) = printed.lines().partition(|line| line.starts_with("known "));
-    let expected = format!("known {}/known/kettle.ssc https://beta.example/packs/71", songs.argument());
-    assert!(!known.is_empty() && known.iter().all(|line| line.starts_with(&expected)), "{known:?}");
-    let expected = format!("unknown {}/unknown/", songs.argument());
-    assert!(unknown.len() == UNKNOWN as usize && unknown.iter().all(|line| line.starts_with(&expected)));
+async fn example_finds_the_charts_of_a_folder() {
+    let mut program = node();
+    program.arg("client.mjs");
+    finds_the_charts_of_a_folder(program).await;
 }
 
 /// At 16 kbit/s the service gives up on a batch of 100 charts.
 #[tokio::test]
 async fn batches_become_smaller_on_a_link_that_is_too_slow() {
-    let (_database, service) = sample_service().await;
+    let (_database, service) = serve_samples().await;
     let link = SlowLink::start(&service, 16).await;
     let program = r#"
         import { ChartIndex } from "chart-index";

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chart_index_client::InvalidHashFilter;
 use chart_index_tests::Library;
 
 use crate::bucket::{Bucket, NAMED_OBJECTS};
@@ -71,7 +72,7 @@ pub(crate) struct Filter {
     pub(crate) end: Moment,
     /// The number of its charts, according to PostgreSQL.
     pub(crate) count: u32,
-    pub(crate) charts: Result<BTreeSet<Chart>, &'static str>,
+    pub(crate) charts: Result<BTreeSet<Chart>, InvalidHashFilter>,
 }
 
 /// What a removal has left of the objects that the rows of its charts named.

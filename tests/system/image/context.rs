@@ -9,13 +9,15 @@ use crate::buildah::Buildah;
 use crate::run;
 
 /// Files of a checkout that building reads.
-const NEEDED: [&str; 13] = [
+const NEEDED: [&str; 15] = [
     "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
     "benchmarks/benches/checks.rs",
     "benchmarks/src/ingest.rs",
     "clients/npm/src/blake3.js",
+    "clients/rust/README.md",
+    "clients/rust/src/lib.rs",
     "crates/store/migrations/0001_catalogue.up.sql",
     "crates/store/src/lib.rs",
     "docs/api.md",
@@ -27,13 +29,12 @@ const NEEDED: [&str; 13] = [
 
 /// Files that are in a checkout, or may be: history, build output, data of private servers, secrets,
 /// documentation.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 12] = [
     ".env",
     ".git/config",
     ".run/postgres/PG_VERSION",
     "Dockerfile",
     "README.md",
-    "clients/npm/package.json",
     "compose/secrets/postgres_password",
     "crates/chartfile/fuzz/target/output",
     "docs/runbook.md",

@@ -4,103 +4,44 @@ use std::io::Write;
 use std::mem;
 
 use anyhow::{Context, Result};
-use chart_index_chartfile::archive::EntryError;
-use chart_index_domain::{ChartDraft, KeyCount, NOTE_HASH_VERSION, NoteHash, VARIANT_VERSION, Variant};
+use chart_index_client::{ChartIndex, ChartKey, Hashed, Include, LocalChart};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::lookup::{Lookup, MAX_HASHES};
-use crate::refusal_kind::RefusalKind;
 use crate::stdout::write_json;
 
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Line {
-    Chart(ChartLine),
-    Refused(RefusedLine),
-}
+/// How many charts wait for one lookup.
+const MAX_CHARTS: usize = 1_000;
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ChartLine {
-    file: String,
-    hash: NoteHash,
-    note_hash_version: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    variant: Option<Variant>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    variant_version: Option<u8>,
-    keys: KeyCount,
-    title: String,
-    artist: String,
-    creator: String,
-    difficulty: String,
+struct Line {
+    #[serde(flatten)]
+    found: Hashed,
     /// The body of the chart lookup, if an instance is asked. That of an unknown chart has the charts with its
     /// variant.
     #[serde(skip_serializing_if = "Option::is_none")]
     lookup: Option<Value>,
 }
 
-/// A file or chart without a note hash.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RefusedLine {
-    file: String,
-    /// The chart, if other charts of the file have a hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chart: Option<String>,
-    kind: RefusalKind,
-    reason: String,
-}
-
 /// Writes lines: at once, or with what an instance knows of the charts. In that case the lines of up to
-/// [`MAX_HASHES`] charts wait for one request.
+/// [`MAX_CHARTS`] charts wait for one request.
 pub(super) struct Lines<'a, W> {
     output: &'a mut W,
-    instance: Option<&'a Lookup>,
+    instance: Option<&'a ChartIndex>,
     waiting: Vec<Line>,
     /// The number of charts among the lines that wait.
     charts: usize,
 }
 
 impl<'a, W: Write> Lines<'a, W> {
-    pub(super) fn new(output: &'a mut W, instance: Option<&'a Lookup>) -> Self {
+    pub(super) fn new(output: &'a mut W, instance: Option<&'a ChartIndex>) -> Self {
         Self { output, instance, waiting: Vec::new(), charts: 0 }
     }
 
-    pub(super) async fn write_chart(&mut self, file: &str, chart: ChartDraft) -> Result<()> {
-        let metadata = chart.metadata;
-        self.charts += 1;
-        self.write_line(Line::Chart(ChartLine {
-            file: file.to_owned(),
-            hash: chart.hash,
-            note_hash_version: NOTE_HASH_VERSION,
-            variant: chart.variant,
-            variant_version: chart.variant.map(|_| VARIANT_VERSION),
-            keys: chart.numbers.keys,
-            title: metadata.title,
-            artist: metadata.artist,
-            creator: metadata.creator,
-            difficulty: metadata.difficulty,
-            lookup: None,
-        }))
-        .await
-    }
-
-    /// Writes the line of a file, or of one of its charts, that has no note hash.
-    pub(super) async fn write_refused(
-        &mut self,
-        file: &str,
-        chart: Option<String>,
-        error: &EntryError,
-    ) -> Result<()> {
-        let (kind, reason) = (RefusalKind::from(error), error.to_string());
-        self.write_line(Line::Refused(RefusedLine { file: file.to_owned(), chart, kind, reason })).await
-    }
-
-    async fn write_line(&mut self, line: Line) -> Result<()> {
-        self.waiting.push(line);
-        if self.instance.is_none() || self.charts == MAX_HASHES { self.write_waiting().await } else { Ok(()) }
+    pub(super) async fn write(&mut self, found: Hashed) -> Result<()> {
+        self.charts += usize::from(matches!(found, Hashed::Chart(_)));
+        self.waiting.push(Line { found, lookup: None });
+        if self.instance.is_none() || self.charts == MAX_CHARTS { self.write_waiting().await } else { Ok(()) }
     }
 
     /// Writes the lines that wait, and flushes the output.
@@ -116,52 +57,47 @@ impl<'a, W: Write> Lines<'a, W> {
             Some(instance) => look_up(instance, &mut lines).await,
             None => Ok(()),
         };
-        lines.iter().try_for_each(|line| self.write(line))?;
+        for line in &lines {
+            write_json(self.output, line).context("cannot write the output")?;
+        }
         if looked_up.is_err() {
             self.output.flush().context("cannot write the output")?;
         }
         looked_up
     }
-
-    fn write(&mut self, line: &Line) -> Result<()> {
-        write_json(self.output, line).context("cannot write the output")
-    }
 }
 
 /// Adds to lines what an instance knows of their charts: also what is known before an error.
-async fn look_up(instance: &Lookup, lines: &mut [Line]) -> Result<()> {
+async fn look_up(instance: &ChartIndex, lines: &mut [Line]) -> Result<()> {
     let mut charts: Vec<_> = lines.iter_mut().filter_map(Line::chart).collect();
-    let hashes: Vec<_> = charts.iter().map(|chart| chart.hash).collect();
-    let mut items = Vec::with_capacity(hashes.len());
-    let looked_up = instance.look_up(&hashes, &mut items).await;
-    for (chart, item) in charts.iter_mut().zip(items) {
-        chart.lookup = Some(item);
-    }
-    looked_up?;
-    let mut unknown: Vec<_> = charts.into_iter().filter_map(ChartLine::unknown).collect();
-    let variants: Vec<_> = unknown.iter().map(|(chart, variant)| (chart.hash, *variant)).collect();
-    let mut items = Vec::with_capacity(variants.len());
-    let looked_up = instance.look_up_variants(&variants, &mut items).await;
-    for ((chart, _), item) in unknown.iter_mut().zip(items) {
-        chart.lookup = Some(item);
-    }
-    looked_up
+    add_lookups(instance, &mut charts, &[], |chart| chart.hash.into()).await?;
+    charts.retain(|(chart, lookup)| {
+        chart.variant.is_some() && lookup.as_ref().is_some_and(|lookup| lookup["status"] == "unknown")
+    });
+    let key = |chart: &LocalChart| ChartKey::Hash { hash: chart.hash, variant: chart.variant };
+    add_lookups(instance, &mut charts, &[Include::Variants], key).await
 }
 
-impl ChartLine {
-    /// The chart with its variant, if the instance does not know the chart.
-    fn unknown(&mut self) -> Option<(&mut Self, Variant)> {
-        let is_unknown = self.lookup.as_ref().is_some_and(|lookup| lookup["status"] == "unknown");
-        let variant = self.variant.filter(|_| is_unknown)?;
-        Some((self, variant))
+async fn add_lookups(
+    instance: &ChartIndex,
+    charts: &mut [(&LocalChart, &mut Option<Value>)],
+    include: &[Include],
+    key: impl Fn(&LocalChart) -> ChartKey,
+) -> Result<()> {
+    let keys: Vec<ChartKey> = charts.iter().map(|(chart, _)| key(chart)).collect();
+    let mut found = Vec::with_capacity(keys.len());
+    let looked_up = instance.lookup_into(&keys, include, &mut found).await;
+    for ((_, lookup), item) in charts.iter_mut().zip(found) {
+        **lookup = Some(item);
     }
+    looked_up.with_context(|| format!("cannot look up at {}", instance.url("/api/charts/lookup")))
 }
 
 impl Line {
-    fn chart(&mut self) -> Option<&mut ChartLine> {
-        match self {
-            Self::Chart(chart) => Some(chart),
-            Self::Refused(_) => None,
+    fn chart(&mut self) -> Option<(&LocalChart, &mut Option<Value>)> {
+        match &self.found {
+            Hashed::Chart(chart) => Some((chart, &mut self.lookup)),
+            Hashed::Refused(_) => None,
         }
     }
 }

@@ -5,13 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use chart_index_client::Error;
 use chart_index_domain::{ExportManifest, ExportName, ExportedFile};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, IF_RANGE, RANGE};
 
 use super::Mirror;
 use crate::folder_lock::lock_folder;
-use crate::instance::failure;
 
 /// A folder with a folder for the export that is downloaded.
 pub(super) struct Downloads {
@@ -94,7 +94,7 @@ impl Mirror<'_> {
                     output.set_len(0)?;
                     0
                 }
-                _ => return Err(failure(response).await),
+                _ => return Err(Error::from_response(response).await.into()),
             };
             while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
                 written += chunk.len() as u64;

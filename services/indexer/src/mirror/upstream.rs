@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_chartfile::MAX_FILE_BYTES;
+use chart_index_client::{ChartIndex, Error, read_body};
 use chart_index_domain::{ExportFile, ExportManifest, ExportName, Lineage, NoteHash};
 use reqwest::header::{CACHE_CONTROL, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::page::Page;
 use crate::import::MAX_MANIFEST_BYTES;
-use crate::instance::{Instance, failure, read_body};
+use crate::instance::{TIMEOUT, instance};
 use crate::signature::MAX_SIGNATURE_BYTES;
 
 /// The longest page that is read: 4 MiB of records, and at most one chartset more, with three bytes for each of
@@ -19,12 +20,12 @@ use crate::signature::MAX_SIGNATURE_BYTES;
 const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
 #[expect(clippy::cast_possible_truncation, reason = "16 MiB")]
 const MAX_ROX_BYTES: usize = MAX_FILE_BYTES as usize;
-/// A longer pause is an error.
-const MAX_PAUSE: Duration = Duration::from_hours(24);
+/// A request that would wait longer fails.
+const MAX_WAIT: Duration = Duration::from_hours(24);
 
 /// The index that is mirrored.
 pub(super) struct Upstream {
-    instance: Instance,
+    instance: ChartIndex,
     /// The addresses below which its ROX files may be.
     objects: Vec<Url>,
 }
@@ -53,7 +54,7 @@ pub(super) enum RoxResponse {
 
 impl Upstream {
     pub(super) fn new(base: &Url, objects: Vec<Url>) -> Result<Self> {
-        Ok(Self { instance: Instance::new(base, MAX_PAUSE)?, objects })
+        Ok(Self { instance: instance(base).max_wait(MAX_WAIT).only_when_asked().build()?, objects })
     }
 
     pub(super) fn host(&self) -> &str {
@@ -92,16 +93,14 @@ impl Upstream {
             let _ = write!(path, "&wait={}", wait.as_secs());
         }
         let read = async {
-            let response =
-                self.instance.send(with_headers(self.instance.request(Method::GET, &path))).await?;
+            let response = self.instance.send(with_headers(self.request(&path))).await?;
             match response.status() {
                 StatusCode::GONE => Ok(None),
                 StatusCode::OK => {
                     let body = read_body(response, MAX_PAGE_BYTES).await?;
-                    let body = body.context("the page has more than 16 MiB")?;
                     Page::parse(&body, after, limit).map(Some).context("it is no page of changes")
                 }
-                _ => Err(failure(response).await),
+                _ => Err(Error::from_response(response).await.into()),
             }
         };
         read.await.with_context(|| format!("cannot read {}", self.instance.url(&path)))
@@ -114,29 +113,34 @@ impl Upstream {
     pub(super) async fn rox(&self, hash: NoteHash) -> Result<RoxResponse> {
         let path = format!("/api/charts/{hash}/rox");
         // A cache may have an earlier file, or that there was none.
-        let request = without_cache(self.instance.request(Method::GET, &path));
+        let request = without_cache(self.request(&path));
         // Not for 503: it may be only this file that cannot be read.
-        let response = match self.instance.send_again(request, &[StatusCode::TOO_MANY_REQUESTS]).await {
+        let response = match self.instance.send_while(request, &[StatusCode::TOO_MANY_REQUESTS]).await {
             Ok(response) => response,
             // A request that ends without a response may be due to this file.
-            Err(error) if is_request_failure(&error) => return Ok(unavailable(&error)),
-            Err(error) => return Err(error.context(format!("cannot read {}", self.instance.url(&path)))),
+            Err(Error::Connection(error)) if !error.is_connect() => {
+                return Ok(unavailable(Error::Connection(error)));
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", self.instance.url(&path)));
+            }
         };
         if response.status() == StatusCode::TOO_MANY_REQUESTS {
-            let error = failure(response).await;
-            return Err(error.context(format!("cannot read {}", self.instance.url(&path))));
+            let error = Error::from_response(response).await;
+            return Err(error).with_context(|| format!("cannot read {}", self.instance.url(&path)));
         }
         let Some(location) = location(&response) else { return Ok(rox_of(response).await) };
         let Some(address) = address_below(&location, &self.objects) else {
             return Ok(RoxResponse::Elsewhere(location));
         };
-        match self.instance.send_again(self.instance.request_elsewhere(address), &[]).await {
+        let request = self.instance.request_url(Method::GET, address).timeout(TIMEOUT);
+        match self.instance.send_while(request, &[]).await {
             // What another server says of itself is of no use here.
             Ok(response) if !matches!(response.status(), StatusCode::OK | StatusCode::NOT_FOUND) => {
                 Ok(RoxResponse::Unavailable(format!("{location}: {}", response.status())))
             }
             Ok(response) => Ok(rox_of(response).await),
-            Err(error) => Ok(unavailable(&error.context(location))),
+            Err(error) => Ok(unavailable(anyhow::Error::new(error).context(location))),
         }
     }
 
@@ -147,11 +151,11 @@ impl Upstream {
     pub(super) async fn latest_export(&self) -> Result<Option<ExportName>> {
         const PATH: &str = "/api/exports/latest";
         let read = async {
-            let response = self.instance.send(self.instance.request(Method::GET, PATH)).await?;
+            let response = self.instance.send(self.request(PATH)).await?;
             match response.status() {
                 StatusCode::NOT_FOUND => Ok(None),
                 StatusCode::FOUND => export_in_location(&response).map(Some).context("no export in Location"),
-                _ => Err(failure(response).await),
+                _ => Err(Error::from_response(response).await.into()),
             }
         };
         read.await.with_context(|| format!("cannot read {}", self.instance.url(PATH)))
@@ -177,14 +181,11 @@ impl Upstream {
     async fn small_file(&self, export: &ExportName, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         let path = format!("/api/exports/{export}/{name}");
         let read = async {
-            let response = self.instance.send(self.instance.request(Method::GET, &path)).await?;
+            let response = self.instance.send(self.request(&path)).await?;
             match response.status() {
                 StatusCode::NOT_FOUND => Ok(None),
-                StatusCode::OK => {
-                    let file = read_body(response, usize::try_from(limit)?).await?;
-                    file.map(Some).with_context(|| format!("{name} is too long"))
-                }
-                _ => Err(failure(response).await),
+                StatusCode::OK => anyhow::Ok(Some(read_body(response, usize::try_from(limit)?).await?)),
+                _ => Err(Error::from_response(response).await.into()),
             }
         };
         read.await.with_context(|| format!("cannot read {}", self.instance.url(&path)))
@@ -192,7 +193,7 @@ impl Upstream {
 
     /// A request for a file of an export.
     pub(super) fn export_file(&self, export: &ExportName, file: ExportFile) -> RequestBuilder {
-        self.instance.download(&format!("/api/exports/{export}/{}", file.name()))
+        self.instance.request(Method::GET, &format!("/api/exports/{export}/{}", file.name()))
     }
 
     /// Sends a request for a file of an export, and waits if the instance asks for it.
@@ -200,7 +201,12 @@ impl Upstream {
     /// # Errors
     /// The instance is unreachable.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response> {
-        self.instance.send(request).await
+        Ok(self.instance.send(request).await?)
+    }
+
+    /// A request for a path, whose response must be complete within a minute.
+    fn request(&self, path: &str) -> RequestBuilder {
+        self.instance.request(Method::GET, path).timeout(TIMEOUT)
     }
 }
 
@@ -230,20 +236,16 @@ async fn rox_of(response: Response) -> RoxResponse {
     match response.status() {
         StatusCode::NOT_FOUND => RoxResponse::Missing,
         StatusCode::OK => match read_body(response, MAX_ROX_BYTES).await {
-            Ok(file) => file.map_or(RoxResponse::TooLong, RoxResponse::File),
-            Err(error) => unavailable(&error),
+            Ok(file) => RoxResponse::File(file),
+            Err(Error::TooLong { .. }) => RoxResponse::TooLong,
+            Err(error) => unavailable(error),
         },
-        _ => unavailable(&failure(response).await),
+        _ => unavailable(Error::from_response(response).await),
     }
 }
 
-fn unavailable(error: &anyhow::Error) -> RoxResponse {
-    RoxResponse::Unavailable(format!("{error:#}"))
-}
-
-/// Whether a request failed after a connection was made.
-fn is_request_failure(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<reqwest::Error>().is_some_and(|error| !error.is_connect())
+fn unavailable(error: impl Into<anyhow::Error>) -> RoxResponse {
+    RoxResponse::Unavailable(format!("{:#}", error.into()))
 }
 
 fn export_in_location(response: &Response) -> Option<ExportName> {

@@ -7,9 +7,10 @@ use anyhow::{Context, Result, ensure};
 use chart_index_cli::SecretParser;
 use clap::{Args, ValueEnum};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Url};
 
-use crate::instance::http_client;
+use crate::instance::USER_AGENT;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -101,7 +102,11 @@ impl Purger {
             url.contains(PLACEHOLDER) == (form == PurgeForm::Url),
             "PURGE_URL: {PLACEHOLDER} belongs to the form `url`, and only there"
         );
-        let client = http_client(Client::builder().timeout(TIMEOUT))?;
+        // An error means that there is one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // A redirected POST would become a GET.
+        let client = Client::builder().user_agent(USER_AGENT).timeout(TIMEOUT).redirect(Policy::none());
+        let client = client.http1_only().build().context("cannot create the HTTP client")?;
         Ok(Some(Self { client, url, form, header: purge_header.or(purge_header_file) }))
     }
 

@@ -30,17 +30,12 @@ pub(crate) struct Examples {
 pub(crate) fn of_page(path: &str) -> Option<Examples> {
     let (introduction, snippets) = match path {
         "/docs" => (
-            "There are packages, which send conditional requests, wait as long as `Retry-After` says and hash \
-             files; each example prints which charts of a folder are known, and where they are from. The one \
-             for curl lists chartsets and looks a chart up. There are also examples that compute \
-             [note hashes](/docs/note-hash#examples-in-code) and read \
-             [hash filters](/docs/hash-filter#examples-in-code).",
+            "With the packages for Python, JavaScript and Rust: each says which charts of a folder the index \
+             knows, and where they are from. There are also examples that compute \
+             [note hashes](/docs/note-hash#examples-in-code).",
             CLIENTS,
         ),
         "/docs/note-hash" => ("Each reads the vectors and prints their hashes.", NOTE_HASH),
-        "/docs/hash-filter" => {
-            ("Each reads a filter and tells which note hashes it may contain.", HASH_FILTER)
-        }
         _ => return None,
     };
     Some(Examples { introduction, snippets })
@@ -53,10 +48,4 @@ const CLIENTS: &[Snippet] = &[
     snippet!("Rust", "client.rs"),
 ];
 
-const HASH_FILTER: &[Snippet] = &[snippet!("Python", "hash_filter.py"), snippet!("Rust", "hash_filter.rs")];
-
-const NOTE_HASH: &[Snippet] = &[
-    snippet!("Shell", "note_hash.sh"),
-    snippet!("Python", "note_hash.py"),
-    snippet!("Rust", "note_hash.rs"),
-];
+const NOTE_HASH: &[Snippet] = &[snippet!("Shell", "note_hash.sh"), snippet!("Python", "note_hash.py")];

@@ -7,9 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use chart_index_system_tests::run;
-use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, Random, indexer_command, real_charts, samples, workspace_root,
-};
+use chart_index_tests::{ChartSpec, Library, Random, real_charts, samples, workspace_root};
 use serde_json::{Value, json};
 
 use super::{node, programs, script};
@@ -143,10 +141,8 @@ impl Hashed {
 
 /// What the package and `chart-indexer hash` say of a folder.
 fn hashed(folder: &Path, fields: &[&str]) -> [Hashed; 2] {
-    let folder = folder.to_str().expect("UTF-8");
-    let printed = run(node().args(["hash.mjs", folder]));
-    let mut indexer = indexer_command("", &["hash", folder]);
-    let expected = IndexerRun::run(indexer.env_remove("DATABASE_URL")).succeeded();
+    let printed = run(node().arg("hash.mjs").arg(folder));
+    let expected = crate::program::hashed(folder);
     [Hashed::new(&printed, "path", fields), Hashed::new(&expected, "file", fields)]
 }
 

@@ -158,7 +158,7 @@ pub(super) fn filter_lacks_known(history: &History, exchange: &Exchange) -> Opti
     }
     let charts = match hash_filter::charts_in(&response.body, &history.names) {
         Ok(charts) => charts,
-        Err(error) => return Some(error.to_owned()),
+        Err(error) => return Some(error.to_string()),
     };
     let has_built = |command: &&CommandEvent| {
         command.end + MAX_AGE <= exchange.start

@@ -1,6 +1,5 @@
 //! The hash filter and its bytes (docs/formats/hash-filter.md).
 
-use anyhow::{Context, Result, anyhow, ensure};
 use chart_index_domain::NoteHash;
 use xorf::{BinaryFuse8, Descriptor, Filter};
 
@@ -8,50 +7,86 @@ const MAGIC: &[u8; 4] = b"CIHF";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 44;
 
-/// The part of a note hash that is in the filter: its first 8 bytes, which are distributed uniformly.
-pub(crate) fn key(hash: NoteHash) -> u64 {
-    let mut first = [0; 8];
-    first.copy_from_slice(&hash.as_bytes()[..8]);
-    u64::from_le_bytes(first)
-}
-
 /// A binary fuse filter of note hashes, with 8 bits for each fingerprint (<https://arxiv.org/abs/2201.01174>).
 /// It has 9 bits for each chart, where a Bloom filter with as few false positives has 11.5.
 ///
 /// It contains every key that it was built from, and one in 256 of all others.
 #[derive(Debug)]
-pub(crate) struct HashFilter {
+pub struct HashFilter {
     /// The sequence of the change feed at which it contains every known chart.
-    pub(crate) sequence: u64,
-    pub(crate) count: u64,
+    pub sequence: u64,
+    /// The number of charts.
+    pub count: u64,
     fuse: BinaryFuse8,
 }
 
+/// The bytes are no hash filter of this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidHashFilter {
+    /// They are another file.
+    #[error("no hash filter")]
+    OtherFile,
+    /// They are of a later version.
+    #[error("version {0} of the hash filter is not supported")]
+    Version(u32),
+    /// They are truncated or changed.
+    #[error("damaged hash filter")]
+    Damaged,
+}
+
+/// A filter cannot be built or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot build a hash filter of {count} charts: {reason}")]
+pub struct HashFilterBuildError {
+    count: u64,
+    reason: &'static str,
+}
+
 impl HashFilter {
+    /// The part of a note hash that is in the filter: its first 8 bytes, which are distributed uniformly.
+    #[must_use]
+    pub fn key(hash: NoteHash) -> u64 {
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash.as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+
     /// Builds the filter of these keys, of which each may be given several times. The same keys give the same
-    /// bytes.
+    /// bytes. For programs that serve filters.
     ///
     /// # Errors
     /// The construction failed. Its library retries with a thousand seeds.
-    pub(crate) fn build(sequence: u64, mut keys: Vec<u64>) -> Result<Self> {
+    pub fn build(sequence: u64, mut keys: Vec<u64>) -> Result<Self, HashFilterBuildError> {
         // The construction fails if keys are repeated.
         keys.sort_unstable();
         keys.dedup();
         let count = keys.len() as u64;
-        let fuse = BinaryFuse8::try_from(&keys).map_err(|error| anyhow!(error))?;
+        let fuse = BinaryFuse8::try_from(&keys).map_err(|reason| HashFilterBuildError { count, reason })?;
         // A client would never find a chart that is missing. The check takes 30 ns per key.
-        ensure!(keys.iter().all(|key| fuse.contains(key)), "the filter lacks a key from which it was built");
-        Ok(Self { sequence, count, fuse })
+        if keys.iter().all(|key| fuse.contains(key)) {
+            Ok(Self { sequence, count, fuse })
+        } else {
+            Err(HashFilterBuildError { count, reason: "it lacks a key from which it was built" })
+        }
     }
 
-    /// Whether the filter may have been built from this chart. False is certain.
-    pub(crate) fn may_contain(&self, hash: NoteHash) -> bool {
-        self.fuse.contains(&key(hash))
+    /// Whether the index may know a chart. False is certain: the index did not know it at the sequence of the
+    /// filter. True is wrong for one in 256 of the charts that it does not know.
+    #[must_use]
+    pub fn may_contain(&self, hash: NoteHash) -> bool {
+        self.fuse.contains(&Self::key(hash))
     }
 
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+    /// The bytes of the filter.
+    ///
+    /// # Errors
+    /// It has more than 4 GiB.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, HashFilterBuildError> {
         let Descriptor { seed, segment_length, segment_count_length, .. } = self.fuse.descriptor;
         let fingerprints = &self.fuse.fingerprints;
+        let length = u32::try_from(fingerprints.len())
+            .map_err(|_| HashFilterBuildError { count: self.count, reason: "too large" })?;
         let mut bytes = Vec::with_capacity(HEADER_BYTES + fingerprints.len());
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -60,18 +95,24 @@ impl HashFilter {
         bytes.extend_from_slice(&seed.to_le_bytes());
         bytes.extend_from_slice(&segment_length.to_le_bytes());
         bytes.extend_from_slice(&segment_count_length.to_le_bytes());
-        bytes.extend_from_slice(&u32::try_from(fingerprints.len())?.to_le_bytes());
+        bytes.extend_from_slice(&length.to_le_bytes());
         bytes.extend_from_slice(fingerprints);
         Ok(bytes)
     }
 
+    /// Reads the bytes of a filter.
+    ///
     /// # Errors
     /// The bytes are not a filter of this version.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidHashFilter> {
         let mut header = Reader(bytes);
-        ensure!(&header.take()? == MAGIC, "no hash filter");
+        if header.take().as_ref() != Ok(MAGIC) {
+            return Err(InvalidHashFilter::OtherFile);
+        }
         let version = u32::from_le_bytes(header.take()?);
-        ensure!(version == VERSION, "version {version} of the hash filter is not supported");
+        if version != VERSION {
+            return Err(InvalidHashFilter::Version(version));
+        }
         let [sequence, count, seed] =
             [header.take()?, header.take()?, header.take()?].map(u64::from_le_bytes);
         let [segment_length, segment_count_length, length] =
@@ -81,7 +122,9 @@ impl HashFilter {
         let segments = segment_length.is_power_of_two() && segment_count_length % segment_length == 0;
         let expected = u64::from(segment_count_length) + 2 * u64::from(segment_length);
         let complete = u64::from(length) == expected && fingerprints.len() as u64 == expected;
-        ensure!(segments && segment_count_length > 0 && complete, "damaged hash filter");
+        if !(segments && segment_count_length > 0 && complete) {
+            return Err(InvalidHashFilter::Damaged);
+        }
         let segment_length_mask = segment_length - 1;
         let descriptor = Descriptor { seed, segment_length, segment_length_mask, segment_count_length };
         Ok(Self { sequence, count, fuse: BinaryFuse8 { descriptor, fingerprints: fingerprints.into() } })
@@ -92,8 +135,8 @@ impl HashFilter {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (value, rest) = self.0.split_first_chunk().context("the hash filter is truncated")?;
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], InvalidHashFilter> {
+        let (value, rest) = self.0.split_first_chunk().ok_or(InvalidHashFilter::Damaged)?;
         self.0 = rest;
         Ok(*value)
     }
@@ -111,7 +154,7 @@ mod tests {
     }
 
     fn filter(count: u32) -> HashFilter {
-        HashFilter::build(7, hashes(0..count).map(key).collect()).unwrap()
+        HashFilter::build(7, hashes(0..count).map(HashFilter::key).collect()).unwrap()
     }
 
     #[test]
@@ -137,7 +180,7 @@ mod tests {
 
     #[test]
     fn repeated_keys_and_their_order_do_not_matter() {
-        let keys: Vec<_> = hashes(0..1_000).map(key).collect();
+        let keys: Vec<_> = hashes(0..1_000).map(HashFilter::key).collect();
         let repeated = keys.iter().rev().chain(&keys).copied().collect();
         let [first, second] =
             [keys, repeated].map(|keys| HashFilter::build(7, keys).unwrap().to_bytes().unwrap());
@@ -164,7 +207,7 @@ mod tests {
     #[test]
     #[ignore = "long: a million hashes"]
     fn long_million_hashes_have_no_false_negative() {
-        let keys: Vec<_> = hashes(0..1_000_000).map(key).collect();
+        let keys: Vec<_> = hashes(0..1_000_000).map(HashFilter::key).collect();
         let started = Instant::now();
         let filter = HashFilter::build(7, keys).unwrap();
         let built = started.elapsed();

@@ -1,18 +1,16 @@
 //! `chart-indexer filter`: the hash filter, with which clients tell without a request which charts the index
 //! does not know (docs/formats/hash-filter.md).
 
-mod format;
-
 use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use chart_index_client::HashFilter;
 use chart_index_store::{HashFilterState, NewHashFilter, Store};
 use chart_index_telemetry::print;
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
 
-use self::format::{HashFilter, key};
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
 use crate::report::{error_chain, plural};
@@ -81,7 +79,7 @@ async fn build_if_due(store: &Store, due: Due) -> Result<Option<NewHashFilter>> 
     }
     let read = async || {
         let mut keys = Vec::new();
-        let sequence = store.known_hashes(|hash| keys.push(key(hash))).await?;
+        let sequence = store.known_hashes(|hash| keys.push(HashFilter::key(hash))).await?;
         Ok((sequence, keys))
     };
     let (sequence, keys) = retry_store_call(&never, read).await?;

@@ -1,42 +1,68 @@
 //! The kinds of refusals, for reports and metrics.
 
-use chart_index_chartfile::archive::EntryError;
-use chart_index_chartfile::{InvalidNotes, Refusal};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
+use crate::archive::EntryError;
+use crate::{InvalidNotes, Refusal};
+
 /// Why a file, chart or chartset is not indexed, without details: a [`Refusal`], or one of the ingest itself.
+/// In JSON it is the name in snake case, such as `no_notes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
-#[strum(const_into_str, serialize_all = "snake_case")]
-pub(crate) enum RefusalKind {
+#[strum(serialize_all = "snake_case")]
+pub enum RefusalKind {
     /// The file exists and cannot be read.
     Unreadable,
     /// The chartset exceeds a limit.
     ChartsetTooLarge,
+    /// [`Refusal::TooLarge`].
     FileTooLarge,
+    /// [`Refusal::LimitExceeded`].
     DecodingLimit,
+    /// [`Refusal::OtherGameMode`].
     OtherGameMode,
+    /// [`Refusal::UnknownMode`].
     UnknownGameMode,
+    /// [`InvalidNotes::NoNotes`].
     NoNotes,
+    /// [`InvalidNotes::KeyCount`].
     KeyCount,
+    /// [`InvalidNotes::Column`].
     Column,
+    /// [`Refusal::NoteInsideLongNote`].
     NoteInsideLongNote,
+    /// [`InvalidNotes::TimeOutOfRange`].
     TimeOutOfRange,
+    /// [`Refusal::NoBpm`].
     NoBpm,
+    /// [`Refusal::NotPlayed`].
     NotPlayed,
+    /// [`Refusal::Indeterminate`].
     Indeterminate,
+    /// [`Refusal::Undecodable`].
     Undecodable,
+    /// [`Refusal::DecoderPanicked`].
     DecoderPanicked,
+    /// [`Refusal::RoxMismatch`].
     RoxMismatch,
+    /// [`Refusal::NoChart`].
     NoChart,
+    /// [`Refusal::UnreadableArchive`].
     UnreadableArchive,
+    /// [`Refusal::TooManyEntries`].
     ArchiveEntries,
+    /// [`Refusal::TooManyChartFiles`].
     ArchiveChartFiles,
+    /// [`Refusal::ArchiveTooLarge`].
     ArchiveTooLarge,
+    /// [`Refusal::UnsafePath`].
     UnsafePath,
+    /// [`Refusal::NotAFile`].
     NotAFile,
+    /// [`Refusal::DuplicateName`].
     DuplicateName,
+    /// [`Refusal::NestedArchive`].
     NestedArchive,
 }
 
@@ -93,14 +119,14 @@ mod tests {
         let documented: Vec<&str> = rows.flat_map(|(kinds, _)| kinds.split("`, `")).collect();
         assert_eq!(documented.len(), RefusalKind::VARIANTS.len());
         for kind in RefusalKind::VARIANTS {
-            assert!(documented.contains(&kind.into_str()), "{kind:?}");
+            assert!(documented.contains(&<&str>::from(kind)), "{kind:?}");
         }
     }
 
     #[test]
     fn names_are_the_same_in_reports_and_metrics() {
         for kind in RefusalKind::VARIANTS {
-            assert_eq!(serde_json::json!(kind), kind.into_str());
+            assert_eq!(serde_json::json!(kind), <&str>::from(kind));
         }
     }
 }

@@ -1,0 +1,92 @@
+//! The Rust crate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use chart_index_system_tests::run;
+use chart_index_tests::workspace_root;
+
+use crate::program::finds_the_charts_of_a_folder;
+
+/// The crate, and the crates of the workspace that it needs.
+const PACKAGES: [&str; 4] =
+    ["chart-index-chartfile", "chart-index-client", "chart-index-domain", "chart-index-rox"];
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.env("CARGO_TARGET_DIR", target_folder());
+    cargo
+}
+
+/// This test is target/<profile>/deps/….
+fn target_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of the test");
+    test.ancestors().nth(3).expect("the target folder").to_path_buf()
+}
+
+/// Packages the crates, and unpacks them into a folder.
+fn package(folder: &Path) {
+    let mut package = cargo();
+    // The test builds a program with them.
+    package.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--locked"]);
+    package.args(PACKAGES.iter().flat_map(|name| ["--package", name])).current_dir(workspace_root());
+    run(&mut package);
+    for name in PACKAGES {
+        let archive =
+            target_folder().join("package").join(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+        run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder));
+    }
+}
+
+/// The manifest of a program with the packaged crates. Its dependencies are those of the workspace, compiled
+/// alike.
+fn manifest() -> String {
+    let root = fs::read_to_string(workspace_root().join("Cargo.toml")).expect("a file");
+    let (_, profiles) = root.split_once("[profile.dev]").expect("the profiles");
+    let patches: String = PACKAGES
+        .iter()
+        .map(|name| format!("{name} = {{ path = \"{name}-{}\" }}\n", env!("CARGO_PKG_VERSION")))
+        .collect();
+    format!(
+        "[package]\nname = \"client\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [workspace]\nresolver = \"3\"\n\n\
+         [dependencies]\nchart-index-client = \"0.1\"\n\
+         tokio = {{ version = \"1\", features = [\"macros\", \"rt\"] }}\n\n\
+         [patch.crates-io]\n{patches}\n[profile.dev]{profiles}"
+    )
+}
+
+#[tokio::test]
+async fn rust_crate_is_packaged_and_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    package(folder.path());
+    fs::create_dir(path("src")).expect("a folder");
+    fs::copy(workspace_root().join("docs/snippets/client.rs"), path("src/main.rs")).expect("a file");
+    fs::copy(workspace_root().join("Cargo.lock"), path("Cargo.lock")).expect("a file");
+    fs::write(path("Cargo.toml"), manifest()).expect("a file");
+    run(cargo().args(["build", "--quiet"]).current_dir(folder.path()));
+    let tree = run(cargo().args(["tree", "--prefix", "none"]).current_dir(folder.path()));
+    for server in ["axum", "sqlx", "chart-index-store"] {
+        assert!(!tree.lines().any(|line| line.starts_with(&format!("{server} "))), "{server}: {tree}");
+    }
+    // Another test of this target may build a program of the same name.
+    fs::copy(target_folder().join("debug/client"), path("client")).expect("the program");
+    finds_the_charts_of_a_folder(Command::new(path("client"))).await;
+}
+
+/// The programs of the READMEs are the examples that the site shows.
+#[test]
+fn readmes_have_the_examples() {
+    for (readme, example, start) in [
+        ("clients/rust/README.md", "docs/snippets/client.rs", "use std"),
+        ("clients/python/README.md", "docs/snippets/client.py", "import sys"),
+        ("clients/npm/README.md", "docs/snippets/client.mjs", "import {"),
+    ] {
+        let [readme, example] =
+            [readme, example].map(|path| fs::read_to_string(workspace_root().join(path)).expect("a file"));
+        let program = &example[example.find(start).expect("the program")..];
+        assert!(readme.contains(&format!("\n{program}```\n")), "{program}");
+    }
+}

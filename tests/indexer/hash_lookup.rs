@@ -157,7 +157,7 @@ fn responses_of_no_index_are_errors() {
     let no_status = json!({"items": [{"chartHash": hash}]}).to_string();
     for (response, expected) in [
         (response("200 OK", "<!doctype html>"), "is not that of a chart index"),
-        (response("200 OK", r#"{"items": []}"#), "0 items for 1 hashes"),
+        (response("200 OK", r#"{"items": []}"#), "0 items for 1 charts"),
         (response("200 OK", &other), "no item for"),
         (response("200 OK", &no_status), "no item for"),
         (response("404 Not Found", r#"{"detail": "no such endpoint"}"#), "404 Not Found: no such endpoint"),

@@ -37,9 +37,9 @@ pub struct Pause {
 }
 
 impl Retries {
-    /// The pause after a refusal that follows `earlier` others: that of `Retry-After`, or one that doubles, with
-    /// a random part between 0 and 1 of a half, so that clients that were refused together do not return
-    /// together.
+    /// The pause after a refusal that follows `earlier` others: that of `Retry-After`, or one that doubles. The
+    /// latter is up to a half longer, so that clients that were refused together do not return together. `None`
+    /// if the request is not repeated.
     pub(crate) fn pause(&self, headers: &HeaderMap, earlier: u32, random: f64) -> Option<Duration> {
         if earlier >= self.max_retries {
             return None;

@@ -104,7 +104,7 @@ async function resultsOf({ path, file }) {
 
 async function chartsOf(path, file) {
   try {
-    if (file.size > MAX_FILE_BYTES) return [{ path, cannotTell: `larger than ${MAX_FILE_BYTES} bytes` }];
+    if (file.size > MAX_FILE_BYTES) return [{ path, cannotTell: `larger than ${MAX_FILE_BYTES / 2 ** 20} MB` }];
     return hashChartFile(path, new Uint8Array(await file.arrayBuffer())).map((chart) => ({ path, ...chart }));
   } catch (error) {
     return [{ path, cannotTell: reasonOf(error) }];

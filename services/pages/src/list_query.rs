@@ -97,9 +97,9 @@ impl<S: Sync> FromRequestParts<S> for ParsedList {
 }
 
 impl ListQuery {
-    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each key
-    /// count and `pattern` once for each pattern, and lengths as they were typed, such as `1:40`. The BPM of the
-    /// page is the main one.
+    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each
+    /// key count and `pattern` once for each pattern, and lengths as they were typed, such as `1:40`. The BPM
+    /// of the page is the main one.
     pub(crate) fn parse(query_string: &str) -> Result<ParsedList, ParameterError> {
         let (mut others, mut keys, mut patterns, mut views) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -135,17 +135,17 @@ mod tests {
 
     #[test]
     fn percentiles_are_named_if_any_chart_is_below() {
-        let chart = Chart { rating: Rating::from_hundredths(300), ..chart() };
+        let rated = Chart { rating: Rating::from_hundredths(300), ..chart() };
         let compared = |percentile| {
             let percentiles = Percentiles { rating: percentile, density_peak: percentile };
-            (difficulty(&chart, percentiles).unwrap(), facts(&chart, percentiles).remove(3).detail)
+            (difficulty(&rated, percentiles).unwrap(), facts(&rated, percentiles).remove(3).detail)
         };
         let (harder, denser) = ("Hard, harder than 93% of 7K charts", "denser than 93% of 7K charts");
         assert_eq!(compared(Some(93)), (harder.to_owned(), denser.to_owned()));
         for none in [None, Some(0)] {
             assert_eq!(compared(none), ("Hard".to_owned(), String::new()));
         }
-        assert_eq!(difficulty(&super::tests::chart(), Percentiles::default()), None);
+        assert_eq!(difficulty(&chart(), Percentiles::default()), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What pages show of charts and chartsets.
 
-use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts, SourceKind};
+use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts};
 
 use crate::support::{Catalogue, alpha, beta, chart, curve, folder, hash, id};
 

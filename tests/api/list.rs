@@ -166,6 +166,16 @@ async fn main_bpm_is_that_of_most_of_a_chart() {
     );
     assert_eq!(index.titles("sort=mainBpm&order=asc&keys=4").await[..2], ["effect", "banana"]);
     assert_eq!(walk(&index, "sort=mainBpm", 4, || ()).await, titles);
+    for (query, expected) in [
+        ("mainBpmMax=99", &["effect"][..]),
+        ("mainBpmMin=99&mainBpmMax=99.5", &["effect"]),
+        ("mainBpmMin=500", &[]),
+        ("bpmMin=500", &["effect"]),
+        ("query=bpm%3C99.001+keys%3D4", &["effect"]),
+        ("mainBpmMax=99&keys=7", &[]),
+    ] {
+        assert_eq!(index.titles(query).await, expected, "{query}");
+    }
 }
 
 /// The default is newest first: by the time at which the chartset last changed in the index.

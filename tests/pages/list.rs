@@ -9,24 +9,27 @@ async fn list_has_a_line_for_each_chart() {
     assert!(html.contains("<p id=\"count\" role=\"status\">3 sets</p>"), "{html}");
     assert_eq!(titles(&html).len(), 3);
     assert_eq!(links(&html, "/charts/").len(), 4);
-    for part in
-        ["<i>7K</i> <bdi>Hard</bdi>", "peak 20.0", "50% LN", "· <a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>"]
-    {
+    for part in [
+        "<i class=\"k k7\">7K</i> <bdi>Hard</bdi>",
+        "<span class=\"vh\">peak </span>20/s",
+        "<i>LN 50%</i>",
+        "charted by </span><a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>",
+    ] {
         assert!(html.contains(part), "{part}: {html}");
     }
     assert!(
-        html.contains("<bdi>Only</bdi>") && !html.contains("<i>4K</i> <bdi>Only</bdi>"),
+        html.contains("<bdi>Only</bdi>") && !html.contains("4K</i> <bdi>Only</bdi>"),
         "one key count: {html}"
     );
     let by_notes = site.html("/?sort=notes").await;
     assert!(
-        by_notes.contains("<span class=\"vh\"> notes</span>") && !by_notes.contains("peak 20.0"),
+        by_notes.contains("<span class=\"vh\"> notes</span>") && !by_notes.contains("20/s"),
         "{by_notes}"
     );
     let id = site.id_of("One").await;
     assert!(
         html.contains(&format!(
-            "href=\"/go/chartset/{id}\">Source<span class=\"vh\"> of <bdi>One</bdi></span>"
+            "href=\"/go/chartset/{id}\"><span class=\"vh\">Source of <bdi>One</bdi></span>"
         ))
     );
     assert_eq!(links(&html, "/go/chartset/").len(), 2, "a set without a source has no download");
@@ -57,11 +60,11 @@ async fn charts_are_ordered_by_keys_and_rating() {
 }
 
 #[tokio::test]
-async fn curves_are_paths() {
+async fn curves_are_bars() {
     let site = Site::new(&library()).await;
     site.set_curves(128);
     let html = site.html("/?q=Two").await;
-    assert_eq!(html.matches("<path d=\"M0 12V3h23V12\"/>").count(), 1, "{html}");
+    assert_eq!(html.matches("<path class=\"l5\" d=\"M0 16V0h48V16\"/>").count(), 1, "{html}");
 }
 
 #[tokio::test]
@@ -70,22 +73,21 @@ async fn filters_combine_and_each_can_be_removed() {
     let html = site.html("/?creator=zoe&densityMin=5&keys=7&lengthMax=60&q=one").await;
     assert_eq!(titles(&html), ["One"]);
     let chips = between(&html, "aria-label=\"Active filters\">", "</ul>");
-    let without_length = between(&html, "<div class=\"range on\">", "</div>");
-    assert!(without_length.contains("value=\"1:00\""), "{without_length}");
-    assert_eq!(html.matches("class=\"range on\"").count(), 1);
-    let removals = [links(chips, "/"), links(without_length, "/")].concat();
+    assert!(html.contains("value=\"1:00\""), "{html}");
+    let removals = links(chips, "/");
     assert_eq!(
         removals,
         [
             "/?densityMin=5&#38;keys=7&#38;lengthMax=60&#38;q=one",
-            "/?creator=zoe&#38;keys=7&#38;lengthMax=60&#38;q=one",
             "/?creator=zoe&#38;densityMin=5&#38;keys=7&#38;q=one",
+            "/?creator=zoe&#38;keys=7&#38;lengthMax=60&#38;q=one",
         ]
     );
     for removal in removals {
         assert!(site.html(&removal.replace("&#38;", "&")).await.contains("<bdi>One</bdi>"), "{removal}");
     }
-    assert!(html.contains("<a href=\"/\">Clear 5 filters</a>"), "{html}");
+    assert!(html.contains("<a href=\"/?keys=7\">Clear 4 filters</a>"), "{html}");
+    assert!(site.html("/?keys=7").await.contains("<a href=\"/\">Clear the filter</a>"));
 }
 
 #[tokio::test]
@@ -125,12 +127,14 @@ async fn sets_with_the_same_charts_are_folded() {
     let site = Site::new(&library).await;
     let html = site.html("/?sort=title").await;
     assert_eq!(titles(&html), ["Again", "One", "Three", "Two"]);
-    assert!(html.contains("role=\"status\">5 sets</p>"), "{html}");
+    assert!(html.contains("role=\"status\">5 sets, 1 listed with another</p>"), "{html}");
     let same = site.id_of("Same").await;
     let also = between(&html, "<p class=\"also\">", "</p>");
     assert_eq!(
         also,
-        format!("The same charts are also in <a href=\"/chartsets/{same}\"><bdi>Same</bdi></a> (Alpha set)")
+        format!(
+            "The same charts are also in <a href=\"/chartsets/{same}\"><bdi>Same</bdi> (Alpha set 50)</a>"
+        )
     );
     // Each on a page of its own.
     for (page, title, other) in [(1, "Again", "Same"), (3, "Same", "Again")] {
@@ -190,6 +194,43 @@ async fn sets_are_sorted_by_the_bpm_that_is_shown() {
         (earlier.status.as_u16(), earlier.header("location")),
         (303, "/?keys=4&order=asc&sort=mainBpm")
     );
+}
+
+/// The number that a row shows is the one that the filter compares.
+#[tokio::test]
+async fn bpm_is_the_main_one() {
+    let library = Library::new();
+    let effect = ChartSpec { bpm: 100.0, effect_bpm: Some(900.0), ..ChartSpec::numbered(2) };
+    library.osu("alpha/60 effect/effect.osu", effect);
+    let site = Site::new(&library).await;
+    for (range, number) in
+        [("mainBpmMin=100&mainBpmMax=110", 1), ("mainBpmMin=500", 0), ("query=bpm%3E500", 0)]
+    {
+        let response = site.get(&format!("/?{range}")).await;
+        let path = if response.status == 303 {
+            response.header("location").to_owned()
+        } else {
+            format!("/?{range}")
+        };
+        assert_eq!(titles(&site.html(&path).await).len(), number, "{range}");
+    }
+    let earlier = site.get("/?bpmMin=500&keys=4").await;
+    assert_eq!((earlier.status.as_u16(), earlier.header("location")), (303, "/?keys=4&mainBpmMin=500"));
+    let api = site.client.get("/api/chartsets?bpmMin=500").await.json();
+    assert_eq!(api["total"], 1, "the range of the contract overlaps");
+}
+
+/// A form sends each pattern that is checked.
+#[tokio::test]
+async fn patterns_are_joined() {
+    let site = Site::new(&library()).await;
+    let response = site.get("/?pattern=stream%3A20&pattern=jack%3A20&keys=").await;
+    let path = "/?pattern=jack%3A20,stream%3A20";
+    assert_eq!((response.status.as_u16(), response.header("location")), (303, path));
+    let html = site.html(path).await;
+    let form = between(&html, "<form id=\"filters\"", "</form>");
+    assert_eq!(form.matches("name=\"pattern\" value=\"stream:20\" checked").count(), 1, "{form}");
+    assert!(form.contains("<summary>Filters (1)</summary>"), "{form}");
 }
 
 #[tokio::test]
@@ -254,10 +295,10 @@ async fn empty_result_names_filters_and_what_is_found_without_them() {
         empty.contains("<a href=\"/?creator=zoe\">without Keys <b><bdi>6K</bdi></b></a>: 2 sets"),
         "{empty}"
     );
-    assert!(
-        empty.contains("<a href=\"/?keys=6\">without Creator <b><bdi>zoe</bdi></b></a>: 0 sets"),
-        "{empty}"
-    );
+    assert!(!empty.contains("without Creator"), "there is no 6K chart of anyone: {empty}");
+    assert!(empty.contains("<a href=\"/\">without any filter</a>: 3 sets"), "{empty}");
+    let html = site.html("/?keys=6").await;
+    assert!(!between(&html, "<div class=\"empty\"", "</div>").contains("without any filter"), "{html}");
     let nothing = Site::new(&Library::new()).await.html("/").await;
     assert!(nothing.contains("the index is empty") && nothing.contains(">0 sets</p>"), "{nothing}");
 }
@@ -266,7 +307,8 @@ async fn empty_result_names_filters_and_what_is_found_without_them() {
 async fn malformed_parameter_is_400_at_its_field() {
     let site = Site::new(&library()).await;
     for (query, parameter) in [
-        ("bpmMin=fast&q=one", "bpmMin"),
+        ("mainBpmMin=fast&q=one", "mainBpmMin"),
+        ("bpmMin=fast&q=one", "mainBpmMin"),
         ("keys=9", "keys"),
         ("lengthMin=9&lengthMax=1", "lengthMin"),
         ("densityMin=x", "densityMin"),
@@ -313,19 +355,24 @@ async fn form_is_complete_without_script() {
     let form = between(&html, "<form id=\"filters\"", "</form>");
     for name in [
         "keys",
+        "pattern",
         "source",
         "creator",
         "ratingMin",
         "ratingMax",
-        "bpmMin",
-        "bpmMax",
+        "mainBpmMin",
+        "mainBpmMax",
         "lengthMin",
         "lengthMax",
         "densityMin",
     ] {
         assert_eq!(
             form.matches(&format!("name=\"{name}\"")).count(),
-            if name == "keys" { 4 } else { 1 },
+            match name {
+                "keys" => 4,
+                "pattern" => 9,
+                _ => 1,
+            },
             "{name}"
         );
     }

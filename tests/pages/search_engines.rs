@@ -28,7 +28,7 @@ async fn titles_name_the_artist_and_have_units() {
     for (path, title) in [
         ("/", "Charts"),
         (
-            "/?keys=4&bpmMin=100&bpmMax=200&lengthMin=1&creator=zoe",
+            "/?keys=4&mainBpmMin=100&mainBpmMax=200&lengthMin=1&creator=zoe",
             "4K charts by zoe, 100–200 BPM, from 0:01 long",
         ),
         (&chart, "Artist – Two [4K Only]"),

@@ -1,6 +1,6 @@
 //! What the pages show of charts, in addition to the objects of the API.
 
-use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source, SourceKind};
+use crate::{Chart, Chartset, ChartsetId, DensityCurve, PublicSource, Source};
 
 /// What a list page shows of a chartset besides its list item.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +20,8 @@ pub struct ChartsetCopy {
     pub id: ChartsetId,
     /// That of its list item.
     pub title: String,
-    /// The kind of its source, if it has a public one.
-    pub source_kind: Option<SourceKind>,
+    /// Its public source, if it has one.
+    pub source: Option<PublicSource>,
 }
 
 /// A row of a list: a chart with its curve.

@@ -29,6 +29,12 @@ impl DensityCurve {
         &self.0
     }
 
+    /// The density of each part, in notes per second.
+    #[must_use]
+    pub fn densities(&self) -> [f64; Self::PARTS] {
+        self.0.map(|value| Self::MAX_DENSITY * (f64::from(value) / 255.0).powi(2))
+    }
+
     /// The curve of a chart of this length whose notes start at these times, in milliseconds after the first
     /// note.
     ///

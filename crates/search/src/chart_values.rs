@@ -17,8 +17,8 @@ use crate::unsupported_query::UnsupportedQuery;
 /// The attributes, by key count from 4.
 pub(crate) const ATTRIBUTES: [&str; 4] = ["values4", "values5", "values6", "values7"];
 
-/// The size of the range of each kind. Greater than any number of a chart, and a whole number of 2³³ · 13 is
-/// exact.
+/// The size of the range of each kind. A whole number of 2³³ · 14 is exact, and so are thousandths of BPM.
+/// Greater than any number of a chart but a BPM.
 const SPAN: f64 = 8_589_934_592.0;
 
 /// The numbers of the charts by attribute, each once, ascending. A filter for a class of rows begins at 1 %, so
@@ -26,7 +26,13 @@ const SPAN: f64 = 8_589_934_592.0;
 pub(crate) fn attributes(charts: &[FilterableChart]) -> BTreeMap<&'static str, Vec<f64>> {
     let mut attributes: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for chart in charts {
-        let kinds = [ChartValue::Rating, ChartValue::Density, ChartValue::LnShare, ChartValue::Notes];
+        let kinds = [
+            ChartValue::Rating,
+            ChartValue::Density,
+            ChartValue::LnShare,
+            ChartValue::Notes,
+            ChartValue::MainBpm,
+        ];
         let shares = Pattern::ALL.iter().map(|pattern| ChartValue::RowShare(*pattern));
         let shares = shares.filter(|kind| chart.value(*kind).is_some_and(|share| share > 0.0));
         let numbers = kinds.into_iter().chain(shares).filter_map(|kind| Some(code(kind, chart.value(kind)?)));
@@ -61,9 +67,17 @@ pub(crate) fn ranges(conditions: &ChartConditions) -> Result<Vec<Range>, Unsuppo
     let ChartConditions { keys, values, bpm, length_ms } = conditions;
     match (&values[..], bpm.is_unbounded() && length_ms.is_unbounded()) {
         ([], true) => Ok(Vec::new()),
+        ([(ChartValue::MainBpm, bounds)], true) if is_above_the_span(*bounds) => {
+            Err(UnsupportedQuery::BpmTooHigh)
+        }
         ([(kind, bounds)], true) => Ok(of_keys(*keys, *kind, *bounds)),
         _ => Err(UnsupportedQuery::SeveralChartConditions),
     }
+}
+
+/// Whether a bound is in the range of another kind. Of the numbers only a BPM may be as high.
+fn is_above_the_span(bounds: Bounds) -> bool {
+    [bounds.min, bounds.max].into_iter().flatten().any(|bound| bound >= SPAN - 1.0)
 }
 
 fn of_keys(keys: KeySet, kind: ChartValue, bounds: Bounds) -> Vec<Range> {
@@ -84,7 +98,8 @@ fn code(kind: ChartValue, number: f64) -> f64 {
         ChartValue::Density => 1,
         ChartValue::LnShare => 2,
         ChartValue::Notes => 3,
-        ChartValue::RowShare(pattern) => 4 + pattern as u8,
+        ChartValue::MainBpm => 4,
+        ChartValue::RowShare(pattern) => 5 + pattern as u8,
     };
     f64::from(range) * SPAN + number.min(SPAN - 1.0)
 }
@@ -110,7 +125,8 @@ mod tests {
             ("keys=5&densityMax=9.5", "values5 8589934592 TO 8589934601.5"),
             ("keys=5&lnMin=20", "values5 17179869204 TO 25769803775"),
             ("keys=5&notesMax=1e12", "values5 25769803776 TO 34359738367"),
-            ("keys=5&pattern=jack:50", "values5 34359738418 TO 42949672959"),
+            ("keys=6&mainBpmMin=174.501&mainBpmMax=175", "values6 34359738542.501 TO 34359738543"),
+            ("keys=5&pattern=jack:50", "values5 42949673010 TO 51539607551"),
             (
                 "keys=4,6&lnMax=0&match=chart",
                 "values4 17179869184 TO 17179869184 OR values6 17179869184 TO 17179869184",
@@ -119,6 +135,7 @@ mod tests {
             assert_eq!(ranges_of(query), Ok(expected.to_owned()), "{query}");
         }
         assert_eq!(ranges_of("match=chart&keys=4"), Ok(String::new()));
+        assert_eq!(ranges_of("mainBpmMax=1e10"), Err(UnsupportedQuery::BpmTooHigh));
         for query in [
             "ratingMin=1&lnMin=1",
             "pattern=jack:1,stream:1",
@@ -135,6 +152,7 @@ mod tests {
             keys: KeyCount::try_from(keys).unwrap(),
             bpm_min: 100.0,
             bpm_max: 100.0,
+            bpm_main: 6.5,
             length_ms: 1,
             density_peak: 3.0,
             ln_share: 4,
@@ -143,7 +161,7 @@ mod tests {
             row_shares: None,
         };
         let attributes = attributes(&[chart(7, 527), chart(4, 9_999), chart(4, 100)]);
-        let rest = [SPAN + 3.0, 2.0 * SPAN + 4.0, 3.0 * SPAN + 5.0];
+        let rest = [SPAN + 3.0, 2.0 * SPAN + 4.0, 3.0 * SPAN + 5.0, 4.0 * SPAN + 6.5];
         assert_eq!(attributes["values4"], [&[100.0], &rest[..]].concat());
         assert_eq!(attributes["values7"], [&[527.0], &rest[..]].concat());
         assert_eq!(attributes.len(), 2);

@@ -138,6 +138,7 @@ pub(crate) mod tests {
             keys: KeyCount::try_from(4).unwrap(),
             bpm_min: 100.0,
             bpm_max: 180.125,
+            bpm_main: 150.0,
             length_ms: 60_000,
             density_peak: 12.5,
             ln_share: 20,
@@ -175,7 +176,7 @@ pub(crate) mod tests {
     #[expect(clippy::too_many_lines, reason = "a document")]
     fn format_matches_this_document() {
         let indexed = with_every_attribute();
-        assert_eq!((FORMAT, FOLDING_VERSION), (6, 2));
+        assert_eq!((FORMAT, FOLDING_VERSION), (7, 2));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",
@@ -271,8 +272,9 @@ pub(crate) mod tests {
             17179869204.0,
             25769804576.0,
             25769804976.0,
-            34359738378.0,
-            77309411388.0
+            34359738518.0,
+            42949672970.0,
+            85899345980.0
           ]
         }
         "#);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the documents and settings that this program reads and writes. It increases with every change
 /// of either, and so of the list item in the documents. It is part of the names of the indexes: those of
 /// another format are neither searched nor written to (decision 0079).
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// One of the two indexes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -18,6 +18,9 @@ pub enum UnsupportedQuery {
     /// One chart has to meet several conditions: documents do not say which numbers are of the same chart.
     #[error("Meilisearch cannot apply several conditions to one chart")]
     SeveralChartConditions,
+    /// A bound of the main BPM is above those that documents tell apart.
+    #[error("BPM too high for Meilisearch")]
+    BpmTooHigh,
     /// The query names a set or a pack, which documents do not have.
     #[error("Meilisearch does not know the ids of sets and packs")]
     PublishedIn,

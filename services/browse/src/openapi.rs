@@ -113,6 +113,8 @@ impl IntoParams for ListParameters {
             query("creator", text()),
             query("bpmMin", number()),
             query("bpmMax", number()),
+            query("mainBpmMin", number()).extensions(Some(extension())),
+            query("mainBpmMax", number()).extensions(Some(extension())),
             query("lengthMin", number()),
             query("lengthMax", number()),
             query("densityMin", number()),

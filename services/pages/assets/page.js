@@ -37,13 +37,13 @@ let shown = location.pathname + location.search;
 /** Shows the list that could not be loaded without a network. */
 let retryWhenOnline = null;
 
-/** The path of the list for a form: empty fields left out, key counts joined. */
+/** The path of the list for a form: empty fields left out, key counts and patterns joined. */
 function pathOf(form) {
   const fields = new FormData(form);
-  const keys = fields.getAll("keys").join(",");
-  fields.delete("keys");
   const query = new URLSearchParams();
-  if (keys) fields.set("keys", keys);
+  for (const name of ["keys", "pattern"]) {
+    if (fields.has(name)) fields.set(name, fields.getAll(name).join(","));
+  }
   if (fields.get("sort") === "relevance" && !fields.get("query")?.trim()) fields.delete("sort");
   // A text without filters has an address without a redirect.
   if (/^[^"=:<>]+$/.test(fields.get("query") ?? "")) {
@@ -62,6 +62,8 @@ function pathOf(form) {
   return text ? `/?${text}` : "/";
 }
 
+const rememberKeys = (keys) => stored.set("key-counts", keys.join(","));
+
 const isList = (url) => url.origin === location.origin && url.pathname === "/";
 
 /** Adds to what the history knows of this list: where the page is, or which link is followed. */
@@ -75,10 +77,10 @@ function refocus(href) {
 /**
  * Shows another list in this page: the old one stays, dimmed, until the new one is here.
  *
- * `isNext` if the list is another page, which is read from its beginning; `state` of the history if it was shown
- * before.
+ * `isNext` if the list is another page, which is read from its beginning; `isEntry` if it takes the place of
+ * the old one in the history; `state` of the history if it was shown before.
  */
-async function show(url, { isNext = false, state = null } = {}) {
+async function show(url, { isNext = false, isEntry = false, state = null } = {}) {
   const results = find("#results");
   loading?.abort();
   edited.clear();
@@ -93,7 +95,7 @@ async function show(url, { isNext = false, state = null } = {}) {
   } catch (error) {
     if (error.name === "AbortError") return;
     results.removeAttribute("aria-busy");
-    const retry = () => show(url, { isNext, state });
+    const retry = () => show(url, { isNext, isEntry, state });
     if (!navigator.onLine) retryWhenOnline = retry;
     notice(navigator.onLine ? "The server does not respond." : "You are offline.", retry);
     return;
@@ -103,7 +105,7 @@ async function show(url, { isNext = false, state = null } = {}) {
   if (response.status === 429 || response.status === 503) {
     const seconds = Number(response.headers.get("retry-after")) || 5;
     const reason = response.status === 429 ? "Too many requests." : "The index does not respond.";
-    countdown(seconds, reason, () => show(url, { isNext, state }));
+    countdown(seconds, reason, () => show(url, { isNext, isEntry, state }));
     return;
   }
   const page = new DOMParser().parseFromString(text, "text/html");
@@ -116,7 +118,9 @@ async function show(url, { isNext = false, state = null } = {}) {
   notice(null);
   // A mistake is shown at its field, beside the old list.
   if (response.status === 400) return replaceForm(find("#filters", page));
-  if (!state) {
+  if (isEntry) {
+    history.replaceState(history.state, "", response.url);
+  } else if (!state) {
     remember({ scroll: scrollY });
     history.pushState({}, "", response.url);
   }
@@ -140,7 +144,6 @@ function replace(page, found) {
   const focused = document.activeElement;
   const selector = LASTING.find((one) => focused.matches(one));
   const index = all(selector ?? "nothing").indexOf(focused);
-  const range = focused.closest(".range");
   const status = find("#count");
   const newStatus = find("#count", found);
   // The status element stays, so that its change is announced.
@@ -157,7 +160,7 @@ function replace(page, found) {
   }
   applyView();
   if (focused === document.body || document.activeElement !== document.body) return;
-  const next = all(selector ?? "nothing")[index] ?? (range && find("input", range)) ?? find("#count") ?? find("#list");
+  const next = all(selector ?? "nothing")[index] ?? find("#count") ?? find("#list");
   if (next.tabIndex < 0) next.tabIndex = -1;
   next.focus({ preventScroll: true });
 }
@@ -170,23 +173,21 @@ function replaceForm(form) {
   const [fields, newFields] = [fieldsOf(old), fieldsOf(form)];
   newFields.forEach((field, index) => {
     const current = fields[index];
-    if (field.type === "checkbox") current.checked = edited.has(current) ? current.checked : field.checked;
-    else if (!edited.has(current) && current.value.trim() !== field.value) current.value = field.value;
+    if (field.type === "checkbox") {
+      current.checked = edited.has(current) ? current.checked : field.checked;
+      // A pattern with its share.
+      current.value = field.value;
+      current.nextElementSibling.textContent = field.nextElementSibling.textContent;
+    } else if (!edited.has(current) && current.value.trim() !== field.value) current.value = field.value;
     for (const name of ["aria-invalid", "aria-describedby"]) {
       if (field.hasAttribute(name)) current.setAttribute(name, field.getAttribute(name));
       else current.removeAttribute(name);
     }
   });
-  for (const selector of [".presets", "#filter-state", "summary"]) {
+  for (const selector of [".presets", "#filter-state", "summary", ".apply span"]) {
     const replacements = all(selector, form);
     all(selector, old).forEach((one, index) => one.replaceChildren(...replacements[index].childNodes));
   }
-  const ranges = all(".range", form);
-  all(".range", old).forEach((range, index) => {
-    range.className = ranges[index].className;
-    find("a", range)?.remove();
-    range.append(...all("a", ranges[index]));
-  });
   const mistake = find("[aria-invalid]");
   if (mistake?.closest("#more")) find("#more").open = true;
   mistake?.focus();
@@ -201,13 +202,24 @@ function startList() {
     const path = pathOf(form);
     if (path !== shown || find("[aria-invalid]")) show(path);
   };
+  const more = find("#more");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
+    if (event.submitter?.closest(".apply")) {
+      more.open = false;
+      find("summary", more).focus();
+    }
+  });
+  more.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !more.open) return;
+    more.open = false;
+    find("summary", more).focus();
   });
   document.addEventListener("input", (event) => edited.add(event.target));
   document.addEventListener("change", (event) => {
     if (event.target.form !== form) return;
+    if (event.target.name === "keys") rememberKeys(new FormData(form).getAll("keys"));
     if (event.target.matches("input[type=checkbox], select")) submit();
     else if (event.target.name !== "query") {
       clearTimeout(timer);
@@ -221,6 +233,7 @@ function startList() {
     if (link.closest("#results")) remember({ focus: link.getAttribute("href") });
     if (!isList(url) || url.hash || !link.closest("#results, #filters")) return;
     event.preventDefault();
+    if (link.closest("#filter-state")) rememberKeys(url.searchParams.getAll("keys"));
     if (link.dataset.view !== undefined) {
       stored.set("view", link.dataset.view === "cards" ? "cards" : "");
       const query = new URLSearchParams(location.search);
@@ -247,8 +260,12 @@ function startList() {
     }
     if (isList(new URL(location.href))) show(location.href, { state: event.state ?? {} });
   });
-  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") refocus(history.state?.focus);
+  const { type } = performance.getEntriesByType("navigation")[0] ?? {};
+  if (type === "back_forward") refocus(history.state?.focus);
   applyView();
+  // Most people play one number of keys: the list without filters begins with theirs.
+  const keys = stored.get("key-counts");
+  if (keys && type === "navigate" && shown === "/") show(`/?keys=${keys}`, { isEntry: true });
 }
 
 /** The remembered view, unless the address names one. */

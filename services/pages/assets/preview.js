@@ -1,6 +1,6 @@
 // Draws a chart from its preview (docs/formats/preview.md): scrolling as in the game, or as a sheet.
 
-import { canonicalNotes, decode, lastAtMost, layOut, scrollPosition } from "./preview_notes.js";
+import { canonicalNotes, decode, densestSecond, lastAtMost, layOut, scrollPosition, snapOf } from "./preview_notes.js";
 
 const SHEET_STRIP = 480; // CSS pixels
 const SHEET_COLUMN = 10;
@@ -12,7 +12,7 @@ const TICK_AHEAD_MS = 120;
 const VISIBLE_MS = 11_485;
 // The colour of each column: columns of a hand alternate, and a middle column stands out.
 const COLOURS = { 4: "1221", 5: "12321", 6: "121121", 7: "1213121" };
-const PALETTE = ["note-1", "note-2", "note-3", "ground", "line", "measure"];
+const PALETTE = ["note-1", "note-2", "note-3", "snap-0", "snap-1", "snap-2", "snap-3", "snap-4", "ground", "line", "measure"];
 
 /**
  * Fills the section, of which the page sets the data attributes, and #stage. Without notes the section shows its
@@ -58,15 +58,17 @@ class Preview {
     this.isUp = stored.get("direction") === "up";
     this.volume = Number(stored.get("ticks"));
     this.frame = this.frame.bind(this);
-    const starts = chart.columns.flatMap(({ starts }) => Array.from(starts));
-    this.onsets = Float64Array.from(new Set(starts)).sort();
+    this.isBySnap = stored.get("colours") === "snap";
+    const starts = Float64Array.from(chart.columns.flatMap(({ starts }) => Array.from(starts))).sort();
+    this.densest = densestSecond(starts);
+    this.onsets = Float64Array.from(new Set(starts));
     this.build(starts.length);
     this.context = this.canvas.getContext("2d");
     this.layOut(true);
     this.listen();
     this.readColours();
-    this.setSheet(matchMedia("(prefers-reduced-motion: reduce)").matches);
     this.openMoment();
+    this.setSheet(matchMedia("(prefers-reduced-motion: reduce)").matches);
   }
 
   build(notes) {
@@ -93,7 +95,10 @@ class Preview {
     this.loopButtons = [0, 1].map((end) => button("", () => this.setLoop(end, this.now)));
     this.clearButton = button("×", () => this.setLoop());
     this.clearButton.ariaLabel = "Clear loop";
-    this.sheetButton = button("Sheet", () => this.setSheet(!this.isSheet));
+    this.sheetButton = button("Sheet", () => {
+      this.setSheet(!this.isSheet);
+      if (this.isSheet) this.sheet.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    });
     this.shareButton = button("", () => this.copyLink());
     const rates = [0.5, 0.75, 1, 1.25, 1.5].map((rate) => new Option(`${rate}×`, rate, rate === 1, rate === 1));
     const tempo = element("select", {}, ...rates);
@@ -101,6 +106,7 @@ class Preview {
     const settings = element("details", { className: "preview-settings" },
       element("summary", { textContent: "Settings" }),
       slider("Ticks", 0, 10, this.volume, (volume) => this.prefer("ticks", () => (this.volume = volume))),
+      box("Colours by beat", this.isBySnap, (isOn) => this.prefer("colours", () => (this.isBySnap = isOn) && "snap")),
       box("Scroll up", this.isUp, (isUp) => this.prefer("direction", () => (this.isUp = isUp) && "up")));
     const changes = box("Scroll speed changes", true, (isOn) => this.change(() => this.layOut(isOn)));
     if (scroll.length) settings.append(changes);
@@ -119,14 +125,21 @@ class Preview {
     document.addEventListener("visibilitychange", () => document.hidden && this.pause());
     document.addEventListener("keydown", (event) => {
       const isTaken = event.target.closest("a, button, input, select, summary, textarea, dialog");
-      if (event.key !== " " || event.ctrlKey || event.metaKey || event.altKey || isTaken) return;
+      const steps = { " ": 0, ArrowLeft: -1000, ArrowRight: 1000 }[event.key];
+      if (steps === undefined || event.ctrlKey || event.metaKey || event.altKey || isTaken) return;
       event.preventDefault();
-      this.toggle();
+      if (steps) this.seek(Math.min(Math.max(0, this.now + steps), this.chart.lengthMs));
+      else this.toggle();
     });
     window.addEventListener("hashchange", () => this.openMoment());
     window.addEventListener("beforeprint", () => this.print(true));
     window.addEventListener("afterprint", () => this.print(false));
-    new ResizeObserver(() => this.resize()).observe(this.canvas);
+    // The style sheet may arrive after this module.
+    const onSize = () => {
+      this.readColours();
+      this.resize();
+    };
+    new ResizeObserver(onSize).observe(this.canvas);
     const repaint = () => this.change(() => this.readColours());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
     matchMedia("(forced-colors: active)").addEventListener("change", repaint);
@@ -264,10 +277,19 @@ class Preview {
     }
     context.fillStyle = colours.line;
     context.fillRect(0, line, width, 2 * devicePixelRatio);
+    context.fillStyle = colours.measure;
+    for (let column = 0; column < columns.length; column += 1) this.bar(column * lane, line, lane, thickness);
     for (let column = 0; column < columns.length; column += 1) {
       context.fillStyle = this.noteColours[column];
       this.drawColumn(columns[column], column * lane, lane, line, scale, here, thickness);
     }
+  }
+
+  /** A note, or the place where notes are played. */
+  bar(x, bottom, lane, thickness) {
+    this.context.beginPath();
+    this.context.roundRect(x + 2, bottom - thickness, lane - 4, thickness, thickness / 4);
+    this.context.fill();
   }
 
   /** Draws the notes of a column that have not ended yet and lie above the line. */
@@ -279,11 +301,15 @@ class Preview {
       const end = notes.ends[index];
       if ((end < 0 ? notes.starts[index] : end) < now) continue;
       const bottom = line - Math.max(0, notes.low[index] - here) * scale;
+      if (this.isBySnap) context.fillStyle = this.colours[`snap-${snapOf(this.chart.timing, notes.starts[index])}`];
       if (end >= 0) {
-        const top = Math.max(0, line - (notes.high[index] - here) * scale);
-        context.fillRect(x + lane / 4, top, lane / 2, bottom - top);
+        const top = line - (notes.high[index] - here) * scale;
+        context.globalAlpha = 0.55;
+        context.fillRect(x + lane / 5, Math.max(0, top), (3 * lane) / 5, bottom - Math.max(0, top));
+        context.globalAlpha = 1;
+        this.bar(x, top + thickness / 4, lane, thickness / 4);
       }
-      context.fillRect(x + 1, bottom - thickness, lane - 2, thickness);
+      this.bar(x, bottom, lane, thickness);
     }
   }
 
@@ -421,7 +447,7 @@ class Preview {
 
   openMoment() {
     const [, seconds] = /^#t=(\d+(?:\.\d+)?)$/.exec(location.hash) ?? [];
-    this.seek(seconds === undefined ? this.now : Math.min(Number(seconds) * 1000, this.chart.lengthMs));
+    this.seek(seconds === undefined ? this.now || this.densest : Math.min(Number(seconds) * 1000, this.chart.lengthMs));
     if (seconds !== undefined) this.section.scrollIntoView({ block: "nearest" });
   }
 }

@@ -4,7 +4,28 @@ const MAX_MEASURES = 20_000;
 
 /** The notes and measure lines of a preview. */
 export function decode({ keys, lengthMs, columns, timing, scroll }) {
-  return { keys, lengthMs, scroll, columns: columns.map(decodeColumn), measures: measureTimes(timing, lengthMs) };
+  return { keys, lengthMs, timing, scroll, columns: columns.map(decodeColumn), measures: measureTimes(timing, lengthMs) };
+}
+
+/** The start of the second in which most notes begin; `starts` are sorted. */
+export function densestSecond(starts) {
+  let [first, most, densest] = [0, 0, 0];
+  starts.forEach((time, index) => {
+    while (starts[first] <= time - 1000) first += 1;
+    if (index - first + 1 > most) [most, densest] = [index - first + 1, starts[first]];
+  });
+  return densest;
+}
+
+/** On which part of a beat a note is: 0 a whole one, 1 a half, 2 a third, 3 a quarter, 4 any other. */
+export function snapOf(timing, time) {
+  let index = timing.length - 1;
+  while (index > 0 && timing[index][0] > time) index -= 1;
+  if (index < 0) return 4;
+  const [from, bpm] = timing[index];
+  const beats = ((time - from) * bpm) / 60_000;
+  const snap = [1, 2, 3, 4].findIndex((parts) => Math.abs(beats * parts - Math.round(beats * parts)) < 0.03 * parts);
+  return snap < 0 ? 4 : snap;
 }
 
 /** Starts and ends of the notes of a column; the end of a tap is -1. */

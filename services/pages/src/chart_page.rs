@@ -15,16 +15,18 @@ use chart_index_store::{ChartVariant, ChartVariants, VariantRequest};
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
 use crate::creators::CreatorLink;
+use crate::curve::Curve;
 use crate::filter_form::source_name;
 use crate::format::named;
 use crate::layout::Layout;
 use crate::level::Level;
 use crate::list_page::see_other;
-use crate::meters::Meter;
+use crate::meters::{Fact, PatternPart};
+use crate::moments::Moment;
 use crate::render::render;
 use crate::sources::SourceLine;
 use crate::structured_data::StructuredData;
-use crate::{curve, format, level, meters};
+use crate::{format, level, meters, moments};
 
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
 pub(crate) async fn chart(
@@ -67,8 +69,7 @@ struct ChartTemplate {
     hash: String,
     length_ms: u32,
     chart: ChartRow,
-    /// An SVG path as high as a figure, empty if the curve is not known.
-    curve: String,
+    curve: Curve,
     /// The first set that holds the chart, which has the best source.
     home: Option<SetLine>,
     /// The other sets that hold it.
@@ -81,10 +82,12 @@ struct ChartTemplate {
     more_siblings: usize,
     /// The source of the first set that has one.
     download: Option<String>,
-    notes_that_are_long: String,
-    meters: Vec<Meter>,
+    /// How its difficulty compares; `None` if it has none.
+    difficulty: Option<String>,
+    facts: Vec<Fact>,
+    moments: Vec<Moment>,
     /// `None` until they are computed.
-    patterns: Option<Vec<Meter>>,
+    patterns: Option<Vec<PatternPart>>,
     rox_size: String,
     note_hash_version: u32,
     /// The beginning of the note hash.
@@ -167,7 +170,7 @@ impl ChartTemplate {
         let (siblings, more_siblings) = Sibling::all(siblings, chart.hash);
         Self {
             layout,
-            curve: page.curve.as_ref().map(curve::figure).unwrap_or_default(),
+            curve: page.curve.as_ref().map(Curve::figure).unwrap_or_default(),
             download,
             home,
             other_sets: sets,
@@ -177,9 +180,14 @@ impl ChartTemplate {
             short_hash: chart.hash.to_string().chars().take(8).collect(),
             hash: chart.hash.to_string(),
             length_ms: numbers.length_ms,
-            notes_that_are_long: format::count(numbers.lns.into()),
-            meters: meters::of_chart(chart, page.percentiles),
-            patterns: chart.patterns.as_ref().map(meters::of_patterns),
+            difficulty: meters::difficulty(chart, page.percentiles),
+            facts: meters::facts(chart, page.percentiles),
+            moments: page
+                .curve
+                .as_ref()
+                .map(|curve| moments::densest(curve, numbers.length_ms))
+                .unwrap_or_default(),
+            patterns: chart.patterns.as_ref().map(meters::pattern_parts),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
             chart: row,

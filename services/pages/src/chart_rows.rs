@@ -4,9 +4,10 @@ use chart_index_domain::{Chart, DensityCurve};
 
 use crate::bpm::Bpm;
 use crate::creators::CreatorLink;
+use crate::curve::Curve;
+use crate::format;
 use crate::format::named;
 use crate::level::Level;
-use crate::{curve, format};
 
 #[derive(Debug)]
 pub(crate) struct ChartRow {
@@ -24,8 +25,7 @@ pub(crate) struct ChartRow {
     pub(crate) density_peak: String,
     /// `None` if the file names no creator.
     pub(crate) creator: Option<CreatorLink>,
-    /// An SVG path, empty if it is not known.
-    pub(crate) curve: String,
+    pub(crate) curve: Curve,
 }
 
 impl ChartRow {
@@ -45,7 +45,7 @@ impl ChartRow {
             density_avg: format::density(numbers.density_avg),
             density_peak: format::density(numbers.density_peak),
             creator: (!chart.creator.is_empty()).then(|| CreatorLink::new(&chart.creator)),
-            curve: density.map(curve::in_line).unwrap_or_default(),
+            curve: density.map(Curve::in_line).unwrap_or_default(),
         }
     }
 

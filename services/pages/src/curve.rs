@@ -1,182 +1,142 @@
-//! Draws the density of a chart as an SVG path.
+//! Draws the density of a chart as bars, the same on all pages: their heights show where this chart gets hard,
+//! their colours how hard that is beside other charts.
 
 use std::fmt::Write as _;
 
 use chart_index_domain::DensityCurve;
 
-/// The density at the top of a drawing, in notes per second: few charts have more over a 48th of their length,
-/// and differences between the others are larger than on the scale of [`DensityCurve`], whose form is the same.
-const TOP_DENSITY: f64 = 25.0;
+use crate::level;
 
-/// How far the line may be from the density of a point, in steps of the height.
-const TOLERANCE: f32 = 0.75;
+/// The height of a drawing in a line of text, in steps. More is not visible, and a list has hundreds of them.
+const LINE_STEPS: u8 = 16;
 
-/// How a curve is drawn: one unit wide between two points, and a number of steps high.
-#[derive(Debug, Clone, Copy)]
-struct Drawing {
-    /// How many values of the curve a point is the mean of.
-    values_per_point: u8,
-    height: u8,
+/// The height of a figure of its own.
+const FIGURE_STEPS: u8 = 64;
+
+/// A drawing, in a view box of [`DensityCurve::PARTS`] to its height.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Curve {
+    pub(crate) height: u8,
+    /// The bars of each colour that occurs; none if the curve is not known.
+    pub(crate) areas: Vec<Area>,
 }
 
-/// In a line of text more is not visible, and a list has hundreds of paths.
-const LINE: Drawing = Drawing { values_per_point: 2, height: 12 };
-
-const FIGURE: Drawing = Drawing { values_per_point: 1, height: 64 };
-
-/// The path of the area under a curve in a line of text: in a view box of 23 to 12.
-pub(crate) fn in_line(curve: &DensityCurve) -> String {
-    area(curve, LINE)
+/// All bars of a colour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Area {
+    /// The index of the colour, as that of a [`Level`](level::Level).
+    pub(crate) colour: usize,
+    /// An SVG path.
+    pub(crate) path: String,
 }
 
-/// The path of the area under a curve as a figure of its own: in a view box of 47 to 64.
-pub(crate) fn figure(curve: &DensityCurve) -> String {
-    area(curve, FIGURE)
+impl Curve {
+    /// A curve in a line of text.
+    pub(crate) fn in_line(curve: &DensityCurve) -> Self {
+        Self::draw(curve, LINE_STEPS)
+    }
+
+    /// A curve as a figure of its own.
+    pub(crate) fn figure(curve: &DensityCurve) -> Self {
+        Self::draw(curve, FIGURE_STEPS)
+    }
+
+    /// Draws each run of bars of one colour as an area, with as few commands as possible.
+    fn draw(curve: &DensityCurve, height: u8) -> Self {
+        let densities = curve.densities();
+        let peak = densities.iter().copied().fold(0.0, f64::max);
+        let bars = densities.map(|density| (level::colour_of_part(density), steps(density / peak, height)));
+        let mut areas: Vec<Area> = Vec::new();
+        let mut start = 0;
+        for run in bars.chunk_by(|(a, high), (b, other)| a == b && (*high > 0) == (*other > 0)) {
+            if run[0].1 > 0 {
+                let colour = run[0].0;
+                let index = areas.iter().position(|area| area.colour == colour).unwrap_or_else(|| {
+                    areas.push(Area { colour, path: String::new() });
+                    areas.len() - 1
+                });
+                push_run(&mut areas[index].path, start, run, height);
+            }
+            start += run.len();
+        }
+        Self { height, areas }
+    }
 }
 
-/// Draws the area with as few segments as [`TOLERANCE`] allows, with relative commands and without optional
-/// separators.
-fn area(curve: &DensityCurve, drawing: Drawing) -> String {
-    let height = drawing.height;
-    let exact: Vec<f32> = curve
-        .as_bytes()
-        .chunks(drawing.values_per_point.into())
-        .map(|values| exact_height(values, drawing))
-        .collect();
-    let heights: Vec<i16> = exact.iter().map(|exact| drawn_height(*exact)).collect();
-    let mut path = format!("M0 {height}V{}", i16::from(height) - heights[0]);
-    let mut is_line_before = false;
-    let mut from = 0;
-    while from + 1 < heights.len() {
-        let to = end_of_segment(&exact, &heights, from);
-        let (run, fall) = (to - from, heights[from] - heights[to]);
-        let _ = match (fall, is_line_before) {
-            (0, _) => write!(path, "h{run}"),
-            (_, false) => write!(path, "l{run}{}{fall}", separator(fall)),
-            (_, true) => write!(path, " {run}{}{fall}", separator(fall)),
-        };
-        (from, is_line_before) = (to, fall != 0);
+/// Appends adjacent bars that begin at this one.
+fn push_run(path: &mut String, start: usize, run: &[(usize, u8)], height: u8) {
+    let _ = write!(path, "M{start} {height}");
+    for bars in run.chunk_by(|(_, high), (_, other)| high == other) {
+        let _ = write!(path, "V{}h{}", height - bars[0].1, bars.len());
     }
     let _ = write!(path, "V{height}");
-    path
 }
 
-/// The separator before a number: a sign needs none.
-const fn separator(number: i16) -> &'static str {
-    if number < 0 { "" } else { " " }
-}
-
-/// The last point to which a straight line from this point is near every point between them. Each point narrows
-/// the range of slopes that pass near enough.
-#[expect(clippy::cast_precision_loss, reason = "the points are few")]
-fn end_of_segment(exact: &[f32], heights: &[i16], from: usize) -> usize {
-    let start = f32::from(heights[from]);
-    let (mut lowest, mut highest) = (f32::NEG_INFINITY, f32::INFINITY);
-    let mut end = from + 1;
-    for to in from + 1..heights.len() {
-        let run = (to - from) as f32;
-        if (lowest..=highest).contains(&((f32::from(heights[to]) - start) / run)) {
-            end = to;
-        }
-        lowest = lowest.max((exact[to] - TOLERANCE - start) / run);
-        highest = highest.min((exact[to] + TOLERANCE - start) / run);
-        if lowest > highest {
-            break;
-        }
-    }
-    end
-}
-
-/// The height of the mean of these values of a curve, in steps.
-#[expect(clippy::cast_possible_truncation, reason = "at most 255")]
-fn exact_height(values: &[u8], drawing: Drawing) -> f32 {
-    let sum: f64 = values.iter().map(|value| f64::from(*value)).sum();
-    let mean = sum / f64::from(drawing.values_per_point) / 255.0;
-    let of_top = mean * (DensityCurve::MAX_DENSITY / TOP_DENSITY).sqrt();
-    (of_top.min(1.0) * f64::from(drawing.height)) as f32
-}
-
-/// A height in whole steps; a part with notes is never without any.
-#[expect(clippy::cast_possible_truncation, reason = "at most 255")]
-fn drawn_height(exact: f32) -> i16 {
-    if exact > 0.0 { (exact.round() as i16).max(1) } else { 0 }
+/// A share of the height in whole steps; a part with notes is never without any.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the height")]
+fn steps(share: f64, height: u8) -> u8 {
+    if share > 0.0 { ((share * f64::from(height)).round() as u8).max(1) } else { 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn path(densities: [u8; 48]) -> String {
-        figure(&DensityCurve::from_bytes(densities))
+    fn drawn(values: [u8; DensityCurve::PARTS]) -> Vec<(usize, String)> {
+        let curve = Curve::in_line(&DensityCurve::from_bytes(values));
+        curve.areas.into_iter().map(|area| (area.colour, area.path)).collect()
+    }
+
+    /// The stored value of a density in notes per second.
+    fn value(density: u32) -> u8 {
+        let starts = (0..48 * density).map(|note| note * 1_000 / density.max(1));
+        DensityCurve::from_starts(starts, 48_000).as_bytes()[10]
     }
 
     #[test]
-    fn area_starts_and_ends_at_the_bottom() {
-        assert_eq!(path([0; 48]), "M0 64V64h47V64");
-        assert_eq!(path([255; 48]), "M0 64V0h47V64");
-        let mut rising = [0; 48];
-        rising[1] = 255;
-        rising[2] = 30;
-        assert_eq!(path(rising), "M0 64V64l1-64 1 52 1 12h44V64");
-        let curve = DensityCurve::from_bytes([82; 48]);
-        assert_eq!(in_line(&curve), "M0 12V6h23V12");
+    fn curve_without_notes_has_no_bars() {
+        assert_eq!(drawn([0; 48]), []);
     }
 
     #[test]
-    fn top_is_25_notes_per_second() {
-        let curve = |notes_per_second: u32| {
-            let starts = (0..48 * notes_per_second).map(|note| note * 1_000 / notes_per_second);
-            DensityCurve::from_starts(starts, 48_000)
-        };
-        assert_eq!(in_line(&curve(25)), "M0 12V0h23V12");
-        assert_eq!(in_line(&curve(6)), "M0 12V6h23V12", "half of the height at a quarter of the density");
+    fn highest_bar_has_the_whole_height() {
+        for density in [1, 12, 60] {
+            let areas = drawn([value(density); 48]);
+            assert_eq!((areas.len(), areas[0].1.as_str()), (1, "M0 16V0h48V16"), "{density}");
+        }
     }
 
     #[test]
-    fn steady_parts_are_one_segment() {
-        let noise = std::array::from_fn(|part| if part % 2 == 0 { 82 } else { 83 });
-        assert_eq!(path(noise), "M0 64V32h47V64");
-        let slope = std::array::from_fn(|part| u8::try_from(part * 3).unwrap());
-        assert_eq!(path(slope), "M0 64V64l47-55V64");
+    fn height_is_that_beside_the_peak() {
+        let mut values = [value(2); 48];
+        (values[0], values[47]) = (value(1), 1);
+        assert_eq!(drawn(values), [(0, "M0 16V8h1V0h46V15h1V16".to_owned())]);
     }
 
     #[test]
-    fn line_is_near_every_density() {
+    fn colour_is_that_of_the_density() {
+        let mut values = [0; 48];
+        (values[0], values[1], values[5], values[6]) = (value(40), value(10), value(10), value(40));
+        let quarter = (level::colour_of_part(10.0), "M1 16V12h1V16M5 16V12h1V16".to_owned());
+        assert_eq!(drawn(values), [(7, "M0 16V0h1V16M6 16V0h1V16".to_owned()), quarter]);
+    }
+
+    #[test]
+    fn bars_of_all_areas_are_those_of_the_curve() {
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..1_000 {
             let most = random.u8(1..=255);
-            let densities = std::array::from_fn(|_| random.u8(0..=most));
-            for (drawn, density) in points(&path(densities)).iter().zip(densities) {
-                let exact = exact_height(&[density], FIGURE);
-                // A part with few notes is drawn one step high.
-                let tolerance = if exact < 1.0 { 1.0 } else { TOLERANCE };
-                assert!((drawn - exact).abs() <= tolerance + 1e-3, "{drawn} {exact}: {densities:?}");
-            }
+            let values = std::array::from_fn(|_| random.u8(0..=most));
+            let curve = Curve::figure(&DensityCurve::from_bytes(values));
+            assert!(curve.areas.len() <= level::STOPS.len());
+            let bars: usize = curve.areas.iter().map(|area| bars(&area.path)).sum();
+            assert_eq!(bars, values.iter().filter(|value| **value > 0).count(), "{values:?}");
         }
     }
 
-    fn points(path: &str) -> Vec<f32> {
-        let spaced = path.replace('h', " h ").replace('l', " l ").replace('V', " V ").replace('-', " -");
-        let mut words = spaced.split_whitespace().skip(3);
-        let number = |word: &str| -> f32 { word.parse().unwrap() };
-        let mut heights = vec![64.0 - number(words.next().unwrap())];
-        let mut is_flat = false;
-        while let Some(word) = words.next().filter(|word| *word != "V") {
-            if matches!(word, "h" | "l") {
-                is_flat = word == "h";
-                continue;
-            }
-            let fall = if is_flat { 0.0 } else { number(words.next().unwrap()) };
-            let (run, last) = (number(word), heights[heights.len() - 1]);
-            let steps = (1_u8..).map(f32::from).take_while(|step| *step <= run);
-            heights.extend(steps.map(|step| last - fall * step / run));
-        }
-        assert_eq!(heights.len(), 48, "{path}");
-        heights
-    }
-
-    #[test]
-    fn few_notes_are_visible() {
-        assert_eq!([0.0, 0.06, 0.44, 1.5, 12.0].map(drawn_height), [0, 1, 1, 2, 12]);
+    /// The number of bars of a path.
+    fn bars(path: &str) -> usize {
+        let widths = path.split('h').skip(1);
+        widths.map(|rest| rest.split('V').next().unwrap().parse::<usize>().unwrap()).sum()
     }
 }

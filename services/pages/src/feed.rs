@@ -111,11 +111,12 @@ impl<'a> FeedTemplate<'a> {
 impl Entry {
     fn new(set: &SetView, updated: i64) -> Self {
         let creator = set.creators.iter().map(|creator| creator.name.as_str()).collect::<Vec<_>>().join(", ");
+        let keys = set.keys.iter().map(|keys| format!("{keys}K")).collect::<Vec<_>>().join(" ");
         Self {
             id: set.id.clone(),
             title: xml_text(&format!("{} – {}", set.artist, set.title)),
             creator: xml_text(if creator.is_empty() { "unknown" } else { &creator }),
-            summary: format!("{}, {} BPM, {}, {}", set.keys, set.bpm.main, set.length, set.chart_count),
+            summary: format!("{keys}, {} BPM, {}, {}", set.bpm.main, set.length, set.chart_count),
             updated: format::rfc3339(updated),
         }
     }

@@ -1,9 +1,10 @@
-//! The form of the list: its fields, the presets next to them, and the active filters.
+//! The form of the list: its fields, the presets below them, and the active filters.
 
-use chart_index_domain::search::{Bounds, Hint, ParameterError, SearchQuery, Sort, TypedQuery};
+use chart_index_domain::search::{Bounds, Hint, KeySet, ParameterError, SearchQuery, Sort};
 use chart_index_domain::{Pattern, SourceKind};
 
 use crate::format;
+use crate::level::{self, WORDS};
 use crate::list_query::{Filter, ListQuery, raw_parameters};
 
 /// The form of the list, with the values of its fields.
@@ -13,22 +14,26 @@ pub(crate) struct FilterForm {
     pub(crate) query: String,
     /// Parts of it that are no filters.
     pub(crate) hints: Vec<Hint>,
-    /// The names of typed filters with their aliases, such as `keys (key, k), ln (lns)`.
-    pub(crate) typed_filters: String,
     pub(crate) keys: Vec<KeyButton>,
     pub(crate) sources: Vec<SourceOption>,
     pub(crate) creator: String,
-    /// BPM, length and difficulty.
+    /// Difficulty, BPM and length.
     pub(crate) ranges: Vec<Range>,
+    pub(crate) patterns: Vec<PatternBox>,
+    pub(crate) long_notes: Vec<Preset>,
     pub(crate) density_min: String,
     /// Parameters that the form does not show and keeps.
     pub(crate) hidden: Vec<(&'static str, String)>,
-    pub(crate) presets: Vec<Presets>,
-    /// Whether the fields below the line are shown.
+    /// Whether fields are shown that a narrow window hides.
     pub(crate) is_open: bool,
     /// The number of active filters.
     pub(crate) active: usize,
-    /// Those of them below the line.
+    /// The list without all of them, or without those that are no key counts: people who play one key count
+    /// keep it.
+    pub(crate) clear: String,
+    /// The number of filters that this removes.
+    pub(crate) cleared: usize,
+    /// The number of active filters whose field a narrow window hides.
     pub(crate) more_active: usize,
     /// What is wrong with a field, by its parameter.
     pub(crate) error: Option<FieldError>,
@@ -55,25 +60,29 @@ pub(crate) struct Range {
     /// The parameters.
     pub(crate) bounds: [&'static str; 2],
     pub(crate) values: [String; 2],
-    /// What the fields show without a value.
-    pub(crate) placeholders: [&'static str; 2],
-    /// The list without it, if it is active.
-    pub(crate) clear: Option<String>,
-}
-
-/// Links that set a range.
-#[derive(Debug)]
-pub(crate) struct Presets {
-    pub(crate) name: &'static str,
-    pub(crate) links: Vec<Preset>,
+    /// What the first field shows without a value.
+    pub(crate) placeholder: &'static str,
+    pub(crate) presets: Vec<Preset>,
 }
 
 /// A link that sets a range.
 #[derive(Debug)]
 pub(crate) struct Preset {
     pub(crate) label: &'static str,
+    /// The colour of the [`Level`](level::Level) that the range begins with, if it is one of difficulties.
+    pub(crate) colour: Option<usize>,
     pub(crate) href: String,
     pub(crate) is_active: bool,
+}
+
+/// A check box for a pattern.
+#[derive(Debug)]
+pub(crate) struct PatternBox {
+    /// Such as `stream:20`.
+    pub(crate) value: String,
+    /// Its name, with the share if that is not the usual one.
+    pub(crate) label: String,
+    pub(crate) is_checked: bool,
 }
 
 #[derive(Debug)]
@@ -94,23 +103,24 @@ pub(crate) struct Chip {
 }
 
 /// The fields with their names.
-const FIELDS: [(&str, &str); 11] = [
+const FIELDS: [(&str, &str); 12] = [
     ("query", "Search"),
     ("keys", "Keys"),
-    ("bpmMin", "BPM"),
-    ("bpmMax", "BPM"),
-    ("lengthMin", "Length"),
-    ("lengthMax", "Length"),
+    // Those that a narrow window hides.
     ("ratingMin", "Difficulty"),
     ("ratingMax", "Difficulty"),
-    // Those that are not always visible.
+    ("pattern", "Patterns"),
+    ("mainBpmMin", "BPM"),
+    ("mainBpmMax", "BPM"),
+    ("lengthMin", "Length"),
+    ("lengthMax", "Length"),
     ("source", "Source"),
     ("creator", "Creator"),
     ("densityMin", "Peak notes/s"),
 ];
 
 /// The parameters without a field.
-const HIDDEN: [&str; 13] = [
+const HIDDEN: [&str; 12] = [
     "densityMax",
     "lnMax",
     "lnMin",
@@ -119,18 +129,21 @@ const HIDDEN: [&str; 13] = [
     "notesMin",
     "order",
     "pack",
-    "pattern",
     "perPage",
     "set",
     "sort",
     "view",
 ];
 
-const BPM: [(&str, Option<f64>, Option<f64>); 4] = [
-    ("to 140", None, Some(140.0)),
-    ("140–170", Some(140.0), Some(170.0)),
-    ("170–200", Some(170.0), Some(200.0)),
-    ("200+", Some(200.0), None),
+/// The share of rows with a pattern that its check box requires, in percent.
+const PATTERN_PERCENT: u8 = 20;
+
+const BPM: [(&str, Option<f64>, Option<f64>); 5] = [
+    ("to 130", None, Some(130.0)),
+    ("130–150", Some(130.0), Some(150.0)),
+    ("150–170", Some(150.0), Some(170.0)),
+    ("170–190", Some(170.0), Some(190.0)),
+    ("190+", Some(190.0), None),
 ];
 /// In milliseconds.
 const LENGTH: [(&str, Option<f64>, Option<f64>); 4] = [
@@ -139,12 +152,12 @@ const LENGTH: [(&str, Option<f64>, Option<f64>); 4] = [
     ("3–5", Some(180_000.0), Some(300_000.0)),
     ("5+ min", Some(300_000.0), None),
 ];
-/// In hundredths, from the [stops](crate::level::STOPS) of the colours.
-const RATING: [(&str, Option<f64>, Option<f64>); 4] = [
-    ("to 1.5", None, Some(150.0)),
-    ("1.5–2.7", Some(150.0), Some(270.0)),
-    ("2.7–4.5", Some(270.0), Some(450.0)),
-    ("4.5+", Some(450.0), None),
+/// In percent of the notes.
+const LONG_NOTES: [(&str, Option<f64>, Option<f64>); 4] = [
+    ("none", None, Some(0.0)),
+    ("some", Some(1.0), Some(29.0)),
+    ("half", Some(30.0), Some(69.0)),
+    ("mostly", Some(70.0), None),
 ];
 
 impl FilterForm {
@@ -177,17 +190,13 @@ impl FilterForm {
         let keys: Vec<_> =
             sent.iter().filter(|(name, _)| name == "keys").flat_map(|(_, value)| value.split(',')).collect();
         let filters = query.filters();
-        let range =
-            |name, filter, bounds: [&'static str; 2], placeholders, show: fn(String) -> String| Range {
-                name,
-                bounds,
-                values: bounds.map(|bound| show(field(bound))),
-                placeholders,
-                clear: filters.contains(&filter).then(|| query.without(filter).path()),
-            };
+        let only_keys = filters.iter().all(|filter| matches!(filter, Filter::Keys(_)));
+        let kept = if only_keys { KeySet::default() } else { query.search.keys };
+        let range = |name, bounds: [&'static str; 2], placeholder, show: fn(String) -> String, presets| {
+            Range { name, bounds, values: bounds.map(|bound| show(field(bound))), placeholder, presets }
+        };
         Self {
             hints: query.search.hints.clone(),
-            typed_filters: typed_filters(),
             query: text.clone().unwrap_or_default(),
             keys: (4..=7)
                 .map(|number: u8| KeyButton {
@@ -198,34 +207,30 @@ impl FilterForm {
             sources: source_options(&field("source")),
             creator: field("creator"),
             ranges: vec![
-                range("BPM", Filter::Bpm, ["bpmMin", "bpmMax"], ["any", "any"], |bpm| bpm),
-                range(
-                    "Length",
-                    Filter::Length,
-                    ["lengthMin", "lengthMax"],
-                    ["0:00", "any"],
-                    format::length_field,
-                ),
-                range("Difficulty", Filter::Rating, ["ratingMin", "ratingMax"], ["any", "any"], |rating| {
-                    rating
+                range("Difficulty", ["ratingMin", "ratingMax"], "any", |rating| rating, word_presets(query)),
+                range("BPM", ["mainBpmMin", "mainBpmMax"], "any", |bpm| bpm, {
+                    presets(query, &BPM, |search| &mut search.chart.bpm_main)
+                }),
+                range("Length", ["lengthMin", "lengthMax"], "0:00", format::length_field, {
+                    presets(query, &LENGTH, |search| &mut search.length_ms)
                 }),
             ],
+            patterns: pattern_boxes(&query.search),
+            long_notes: presets(query, &LONG_NOTES, |search| &mut search.chart.ln_share),
             density_min: field("densityMin"),
             hidden: HIDDEN
                 .into_iter()
                 .filter_map(|name| Some((name, value(name).or_else(|| default_of(name))?)))
                 .collect(),
-            presets: vec![
-                Presets { name: "BPM", links: presets(query, &BPM, |search| &mut search.bpm) },
-                Presets { name: "Length", links: presets(query, &LENGTH, |search| &mut search.length_ms) },
-                Presets {
-                    name: "Difficulty",
-                    links: presets(query, &RATING, |search| &mut search.chart.rating),
-                },
-            ],
-            is_open: error.as_ref().is_some_and(FieldError::is_below_the_line),
+            is_open: error.as_ref().is_some_and(FieldError::is_hidden),
             active: filters.len(),
-            more_active: filters.iter().filter(|filter| !is_in_line(**filter)).count(),
+            clear: ListQuery {
+                search: SearchQuery { keys: kept, ..SearchQuery::default() },
+                ..ListQuery::default()
+            }
+            .path(),
+            cleared: filters.len() - kept.iter().count(),
+            more_active: filters.iter().filter(|filter| has_hidden_field(**filter)).count(),
             error,
         }
     }
@@ -234,14 +239,6 @@ impl FilterForm {
     pub(crate) fn error_of(&self, parameter: &str) -> Option<&FieldError> {
         self.error.as_ref().filter(|error| error.parameter == parameter)
     }
-}
-
-fn typed_filters() -> String {
-    let named = |(name, aliases): (&str, &[&str])| match aliases {
-        [] => name.to_owned(),
-        aliases => format!("{name} ({})", aliases.join(", ")),
-    };
-    TypedQuery::filter_names().map(named).collect::<Vec<_>>().join(", ")
 }
 
 impl FieldError {
@@ -260,14 +257,29 @@ impl FieldError {
         Self { parameter, name: name.unwrap_or(parameter), reason }
     }
 
-    fn is_below_the_line(&self) -> bool {
-        ["source", "creator", "densityMin"].contains(&self.parameter)
+    fn is_hidden(&self) -> bool {
+        FIELDS[2..].iter().any(|(field, _)| *field == self.parameter)
     }
 }
 
-/// Whether the line of the form shows a filter, so that no chip has to.
-const fn is_in_line(filter: Filter) -> bool {
-    matches!(filter, Filter::Text | Filter::Keys(_) | Filter::Bpm | Filter::Length | Filter::Rating)
+/// Whether every window shows the field of a filter, so that no chip has to.
+const fn is_always_shown(filter: Filter) -> bool {
+    matches!(filter, Filter::Text | Filter::Keys(_))
+}
+
+/// Whether a filter has a field that a narrow window hides.
+const fn has_hidden_field(filter: Filter) -> bool {
+    matches!(
+        filter,
+        Filter::Rating
+            | Filter::Patterns
+            | Filter::Bpm
+            | Filter::Length
+            | Filter::LongNotes
+            | Filter::Source
+            | Filter::Creator
+            | Filter::Density
+    )
 }
 
 fn source_options(selected: &str) -> Vec<SourceOption> {
@@ -296,18 +308,49 @@ fn presets(
         let bounds = Bounds { min: *min, max: *max };
         let is_active = *field(&mut query.search.clone()) == bounds;
         let bounds = if is_active { Bounds::default() } else { bounds };
-        Preset { label, href: query.changed(|search| *field(search) = bounds).path(), is_active }
+        let href = query.changed(|search| *field(search) = bounds).path();
+        Preset { label, colour: None, href, is_active }
     };
     ranges.iter().map(preset).collect()
 }
 
-/// The active filters that the line of the form does not show.
+/// The ranges of difficulties that have a word.
+fn word_presets(query: &ListQuery) -> Vec<Preset> {
+    let ends = WORDS.iter().skip(1).map(|(_, least)| Some(f64::from(*least))).chain([None]);
+    let ranges: Vec<_> = WORDS
+        .iter()
+        .zip(ends)
+        .map(|((word, least), end)| (*word, (*least > 0).then(|| f64::from(*least)), end))
+        .collect();
+    let presets = presets(query, &ranges, |search| &mut search.chart.rating);
+    let coloured = presets.into_iter().zip(WORDS);
+    coloured
+        .map(|(preset, (_, least))| Preset { colour: Some(level::colour_of_rating(least)), ..preset })
+        .collect()
+}
+
+/// A check box for each pattern, with the share that the query requires.
+fn pattern_boxes(search: &SearchQuery) -> Vec<PatternBox> {
+    let pattern_box = |pattern: &Pattern| {
+        let required = search.chart.patterns.iter().find(|(required, _)| required == pattern);
+        let percent = required.map_or(PATTERN_PERCENT, |(_, percent)| *percent);
+        let name = pattern.as_str();
+        PatternBox {
+            value: format!("{name}:{percent}"),
+            label: if percent == PATTERN_PERCENT { name.to_owned() } else { format!("{name} {percent} %") },
+            is_checked: required.is_some(),
+        }
+    };
+    Pattern::ALL.iter().map(pattern_box).collect()
+}
+
+/// The active filters whose fields some windows hide, or that have none.
 pub(crate) fn chips(query: &ListQuery) -> Vec<Chip> {
     let chip = |filter| {
         let (name, value) = describe(filter, &query.search);
         Chip { name, value, href: query.without(filter).path() }
     };
-    query.filters().into_iter().filter(|filter| !is_in_line(*filter)).map(chip).collect()
+    query.filters().into_iter().filter(|filter| !is_always_shown(*filter)).map(chip).collect()
 }
 
 /// What a filter is about, and its value.
@@ -330,7 +373,7 @@ pub(crate) fn describe(filter: Filter, search: &SearchQuery) -> (&'static str, S
         Filter::ExcludedArtists => ("Without artist", search.excluded_artists.join(", ")),
         Filter::ExcludedCreators => ("Without creator", search.excluded_creators.join(", ")),
         Filter::ExcludedTags => ("Without tag", search.excluded_tags.join(", ")),
-        Filter::Bpm => ("BPM", format::bounds(search.bpm, format::bpm)),
+        Filter::Bpm => ("BPM", format::bounds(search.chart.bpm_main, format::bpm)),
         Filter::Length => ("Length", format::bounds(search.length_ms, format::filter_length)),
         Filter::Density => {
             let bounds = Bounds { min: search.density_min, max: search.chart.density_max };
@@ -368,25 +411,26 @@ mod tests {
         );
         let chips = chips(&query);
         let shown: Vec<_> = chips.iter().map(|chip| format!("{} {}", chip.name, chip.value)).collect();
-        assert_eq!(shown, ["Source Beta pack", "Creator zoe", "Density from 12.5/s"]);
+        let all =
+            ["Source Beta pack", "Creator zoe", "BPM from 140", "Length up to 1:30", "Density from 12.5/s"];
+        assert_eq!(shown, all);
         assert_eq!(
             chips[0].href,
-            "/?bpmMin=140&creator=zoe&densityMin=12.5&keys=4,7&lengthMax=90&q=a&sort=mainBpm"
+            "/?creator=zoe&densityMin=12.5&keys=4,7&lengthMax=90&mainBpmMin=140&q=a&sort=mainBpm"
         );
     }
 
     #[test]
     fn form_shows_the_query() {
-        let form = FilterForm::new(&query("keys=5&bpmMin=170&bpmMax=200&sort=title&view=cards"));
+        let form = FilterForm::new(&query("keys=5&mainBpmMin=170&mainBpmMax=190&sort=title&view=cards"));
         assert_eq!(
             form.keys.iter().map(|button| button.is_checked).collect::<Vec<_>>(),
             [false, true, false, false]
         );
-        assert_eq!(form.ranges[0].values, ["170", "200"]);
-        assert_eq!(form.ranges[0].clear.as_deref(), Some("/?keys=5&sort=title&view=cards"));
-        assert_eq!((form.ranges[1].clear.as_deref(), form.active, form.is_open), (None, 2, false));
+        assert_eq!(form.ranges[1].values, ["170", "190"]);
+        assert_eq!((form.active, form.more_active, form.is_open), (2, 1, false));
         assert_eq!(form.hidden, [("sort", "title".to_owned()), ("view", "cards".to_owned())]);
-        let active: Vec<_> = form.presets[0].links.iter().filter(|preset| preset.is_active).collect();
+        let active: Vec<_> = form.ranges[1].presets.iter().filter(|preset| preset.is_active).collect();
         assert_eq!(
             (active.len(), active[0].href.as_str()),
             (1, "/?keys=5&sort=title&view=cards"),
@@ -397,7 +441,34 @@ mod tests {
     #[test]
     fn lengths_are_shown_as_they_are_typed() {
         let form = FilterForm::new(&query("lengthMin=1:40&lengthMax=120.5"));
-        assert_eq!(form.ranges[1].values, ["1:40", "120.5"]);
+        assert_eq!(form.ranges[2].values, ["1:40", "120.5"]);
+    }
+
+    #[test]
+    fn patterns_keep_their_shares() {
+        let form = FilterForm::new(&query("pattern=stream:50,jack:20"));
+        let checked: Vec<_> = form
+            .patterns
+            .iter()
+            .filter(|pattern| pattern.is_checked)
+            .map(|pattern| (pattern.value.as_str(), pattern.label.as_str()))
+            .collect();
+        assert_eq!(checked, [("jack:20", "jack"), ("stream:50", "stream 50 %")]);
+        assert_eq!(form.patterns.len(), Pattern::ALL.len());
+    }
+
+    #[test]
+    fn difficulties_have_words() {
+        let form = FilterForm::new(&query("ratingMin=3&ratingMax=4"));
+        let hard = form.ranges[0].presets.iter().find(|preset| preset.is_active).unwrap();
+        assert_eq!((hard.label, hard.colour, hard.href.as_str()), ("Hard", Some(4), "/"));
+        assert_eq!(form.ranges[0].presets[0].href, "/?ratingMax=1");
+    }
+
+    #[test]
+    fn filters_without_a_field_are_not_counted_as_hidden() {
+        let form = FilterForm::new(&query("notesMin=5&match=chart&pattern=jack:20&keys=4"));
+        assert_eq!((form.active, form.more_active), (4, 1));
     }
 
     #[test]
@@ -410,21 +481,21 @@ mod tests {
 
     #[test]
     fn form_with_an_error_has_the_values_as_sent() {
-        let sent = "q=%3Cb%3E&keys=4&bpmMin=fast";
+        let sent = "q=%3Cb%3E&keys=4&mainBpmMin=fast";
         let error = ListQuery::parse(sent).unwrap_err();
         let form = FilterForm::with_error(sent, &error, &query("keys=4"));
-        assert_eq!((form.query.as_str(), form.ranges[0].values[0].as_str()), ("<b>", "fast"));
-        let error = form.error_of("bpmMin").unwrap();
+        assert_eq!((form.query.as_str(), form.ranges[1].values[0].as_str()), ("<b>", "fast"));
+        let error = form.error_of("mainBpmMin").unwrap();
         assert!(error.name == "BPM" && error.reason.contains("decimal number"), "{error:?}");
         assert!(form.error_of("query").is_none());
-        assert_eq!((form.active, form.ranges[0].clear.as_deref()), (1, None), "as in the list");
+        assert_eq!((form.active, form.is_open), (1, true), "as in the list");
     }
 
     #[test]
     fn errors_have_the_words_of_the_form() {
         for (sent, expected) in [
             ("lengthMin=x", "Length accepts a length such as 1:40, or a number of seconds"),
-            ("bpmMin=2&bpmMax=1", "BPM begins above its end"),
+            ("mainBpmMin=2&mainBpmMax=1", "BPM begins above its end"),
             ("sort=x", "sort accepts updated"),
         ] {
             let error = ListQuery::parse(sent).unwrap_err();

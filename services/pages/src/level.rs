@@ -10,8 +10,16 @@ use crate::format;
 /// first colour.
 pub(crate) const STOPS: [u16; 8] = [50, 100, 150, 200, 270, 350, 450, 600];
 
+/// What the difficulties are called, each with the rating in hundredths at which it begins.
+pub(crate) const WORDS: [(&str, u16); 6] =
+    [("Beginner", 0), ("Easy", 100), ("Medium", 200), ("Hard", 300), ("Expert", 400), ("Extreme", 500)];
+
 /// The same for charts without a rating, by their peak density in notes per second.
 const DENSITY_STOPS: [f64; 8] = [0.0, 5.0, 8.0, 11.0, 15.0, 20.0, 26.0, 34.0];
+
+/// The same for the parts of a curve, which are longer than the second of the peak: the densest part of most
+/// charts has the colour of their rating.
+const PART_STOPS: [f64; 8] = [0.0, 3.0, 5.0, 7.5, 10.5, 15.0, 20.0, 27.0];
 
 /// The rating of a chart, or without one its peak density, with a colour.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,14 +38,33 @@ impl Level {
     }
 
     pub(crate) fn of_rating(rating: Rating) -> Self {
-        let colour = STOPS.iter().skip(1).filter(|stop| **stop <= rating.hundredths()).count();
-        Self { colour, number: format!("{:.2}", rating.value()), meaning: "difficulty" }
+        Self {
+            colour: colour_of_rating(rating.hundredths()),
+            number: format!("{:.2}", rating.value()),
+            meaning: "difficulty",
+        }
     }
 
     fn of_density(density: f64) -> Self {
         let colour = DENSITY_STOPS.iter().skip(1).filter(|stop| **stop <= density).count();
         Self { colour, number: format!("{}/s", format::decimal(density, 0)), meaning: "peak" }
     }
+}
+
+/// The index of the colour of a rating in hundredths.
+pub(crate) fn colour_of_rating(hundredths: u16) -> usize {
+    STOPS.iter().skip(1).filter(|stop| **stop <= hundredths).count()
+}
+
+/// What a difficulty is called.
+pub(crate) fn word(rating: Rating) -> &'static str {
+    let reached = WORDS.iter().take_while(|(_, least)| *least <= rating.hundredths());
+    reached.last().map_or("", |(word, _)| word)
+}
+
+/// The index of the colour of a part of a curve, by its density in notes per second.
+pub(crate) fn colour_of_part(density: f64) -> usize {
+    PART_STOPS.iter().skip(1).filter(|stop| **stop <= density).count()
 }
 
 /// Orders the charts of a set as the pages show them: by keys, then by rating, those without a rating last and

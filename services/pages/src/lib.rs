@@ -27,6 +27,7 @@ mod list_query;
 mod list_title;
 mod matching;
 mod meters;
+mod moments;
 mod pack_page;
 mod pagination;
 mod random;

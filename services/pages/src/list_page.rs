@@ -139,16 +139,22 @@ impl PageFormat for HtmlFormat {
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let query = ListQuery { search: SearchQuery::clone(&search.query), view: self.view };
         let sets = self.read_sets(&page, &query.search).await?;
-        let (mut drops, mut closest) = (Vec::new(), Vec::new());
+        let (mut drops, mut all, mut closest) = (Vec::new(), None, Vec::new());
         if page.total == 0 {
             drops = count_without_filters(&search, &query).await;
+            all = count_without_any(&search, &query).await;
             closest = closest::titles(&search).await;
         }
         let template = ListTemplate {
             layout: self.layout(&query, page.total, page.total > 0 && sets.is_empty()),
             form: self.form(&query),
             chips: chips(&query),
-            result: ResultView { drops, closest, ..ResultView::new(&query, &page, sets, search.is_fallback) },
+            result: ResultView {
+                drops,
+                all,
+                closest,
+                ..ResultView::new(&query, &page, sets, search.is_fallback)
+            },
         };
         Ok(TextBody::new(render(&template)?).into_cached())
     }
@@ -218,6 +224,10 @@ struct ResultView {
     pagination: Option<Pagination>,
     /// Links to the list without one of the filters, if nothing was found.
     drops: Vec<DropLink>,
+    /// The number of all sets, if nothing was found with several filters.
+    all: Option<String>,
+    /// The number of sets, for the button that leads from the filters to them.
+    total: String,
     /// Sets with a similar title, if nothing was found.
     closest: Vec<Closest>,
     /// The last page, if the page is past it.
@@ -257,13 +267,15 @@ impl ResultView {
         let last = u32::try_from(last_page(query, total)).unwrap_or(u32::MAX);
         let selection = query.selection();
         Self {
-            shown: shown(start, page.items.len() as u64, total),
+            shown: shown(start, page.items.len() as u64, sets.len() as u64, total),
             start,
             sorts: sorts(query),
             views: views(query),
             view: query.view.as_str(),
             pagination: Pagination::new(query, total, page.next.as_ref()),
             drops: Vec::new(),
+            all: None,
+            total: format::counted(total, "set"),
             closest: Vec::new(),
             last_page: is_past_the_end.then(|| query.with_page(last).path()),
             random: selection.path_below("/random"),
@@ -276,12 +288,16 @@ impl ResultView {
     }
 }
 
-fn shown(start: u64, number: u64, total: u64) -> String {
-    let all = format::counted(total, "set");
-    if number == 0 || number == total {
-        return all;
+/// The sets of a page. Those with the charts of another one are listed with it.
+fn shown(start: u64, number: u64, rows: u64, total: u64) -> String {
+    let mut shown = format::counted(total, "set");
+    if number > 0 && number < total {
+        shown = format!("{}–{} of {shown}", format::count(start), format::count(start + number - 1));
     }
-    format!("{}–{} of {all}", format::count(start), format::count(start + number - 1))
+    if rows < number {
+        shown = format!("{shown}, {} listed with another", format::count(number - rows));
+    }
+    shown
 }
 
 fn sorts(query: &ListQuery) -> Vec<SortLink> {
@@ -332,13 +348,26 @@ fn views(query: &ListQuery) -> Vec<ViewLink> {
         .collect()
 }
 
-/// Searches once for each filter, to count the sets that the list has without it.
+/// Counts all sets, for a list with several filters.
+async fn count_without_any(search: &Search, query: &ListQuery) -> Option<String> {
+    if query.filters().len() < 2 {
+        return None;
+    }
+    let all = search.find_page(&SearchQuery::default()).await.ok()?;
+    (all.total > 0).then(|| format::counted(all.total, "set"))
+}
+
+/// Searches once for each filter, to count the sets that the list has without it. Those that have none are left
+/// out.
 async fn count_without_filters(search: &Search, query: &ListQuery) -> Vec<DropLink> {
     let mut drops = Vec::new();
     for filter in query.filters() {
         let without = query.without(filter);
-        let total =
-            search.find_page(&without.search).await.ok().map(|page| format::counted(page.total, "set"));
+        let total = search.find_page(&without.search).await.ok().map(|page| page.total);
+        if total == Some(0) {
+            continue;
+        }
+        let total = total.map(|total| format::counted(total, "set"));
         let (name, value) = describe(filter, &query.search);
         drops.push(DropLink { name, value, href: without.path(), total });
     }
@@ -364,8 +393,9 @@ mod tests {
 
     #[test]
     fn shown_sets_are_numbered() {
-        assert_eq!(shown(1, 0, 0), "0 sets");
-        assert_eq!(shown(1, 1, 1), "1 set");
-        assert_eq!(shown(31, 30, 1_234), "31–60 of 1,234 sets");
+        assert_eq!(shown(1, 0, 0, 0), "0 sets");
+        assert_eq!(shown(1, 1, 1, 1), "1 set");
+        assert_eq!(shown(31, 30, 30, 1_234), "31–60 of 1,234 sets");
+        assert_eq!(shown(1, 8, 7, 8), "8 sets, 1 listed with another");
     }
 }

@@ -97,18 +97,26 @@ impl<S: Sync> FromRequestParts<S> for ParsedList {
 }
 
 impl ListQuery {
-    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each key
-    /// count, and lengths as they were typed, such as `1:40`.
+    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each
+    /// key count and `pattern` once for each pattern, and lengths as they were typed, such as `1:40`. The BPM
+    /// of the page is the main one.
     pub(crate) fn parse(query_string: &str) -> Result<ParsedList, ParameterError> {
-        let (mut others, mut keys, mut views) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut others, mut keys, mut patterns, mut views) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut is_form, mut is_typed) = (false, false);
         for pair in query_string.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode(name);
             is_form |= value.is_empty();
             is_typed |= name == "query";
-            match name {
+            match name.as_str() {
                 "keys" if !value.is_empty() => keys.push(value),
+                "pattern" if !value.is_empty() => patterns.push(value),
                 "view" => views.push(value),
+                "bpmMin" | "bpmMax" => {
+                    is_form = true;
+                    others.push(Cow::Owned(format!("{}={value}", name_on_page(&name))));
+                }
                 "lengthMin" | "lengthMax" => match format::parse_length(&decode(value)) {
                     Some(seconds) => {
                         is_form = true;
@@ -119,11 +127,12 @@ impl ListQuery {
                 _ => others.push(pair.into()),
             }
         }
-        is_form |= keys.len() > 1;
+        is_form |= keys.len() > 1 || patterns.len() > 1;
         let view =
             views.into_iter().find(|view| !view.is_empty()).map_or(Ok(View::default()), View::parse)?;
-        let keys = format!("keys={}", keys.join(","));
-        others.push(keys.into());
+        for (name, values) in [("keys", keys), ("pattern", patterns)] {
+            others.push(format!("{name}={}", values.join(",")).into());
+        }
         let mut search = parse_query_string(&others.join("&"))?;
         // What was typed has parameters of its own.
         is_form |= is_typed && search.typed_query().is_none();
@@ -142,7 +151,7 @@ impl ListQuery {
         loop {
             rest.retain(|pair| {
                 let name = decode(pair.split_once('=').map_or(*pair, |(name, _)| name));
-                without_bound(&name) != without_bound(parameter)
+                without_bound(name_on_page(&name)) != without_bound(parameter)
             });
             match Self::parse(&rest.join("&")) {
                 Ok(parsed) => return parsed.query,
@@ -195,8 +204,6 @@ impl ListQuery {
         let typed = search.typed_query();
         let parameters = [
             ("after", search.cursor().map(Cow::Owned)),
-            ("bpmMax", number(search.bpm.max)),
-            ("bpmMin", number(search.bpm.min)),
             ("creator", search.creator.as_deref().map(Cow::Borrowed)),
             ("densityMax", number(chart.density_max)),
             ("densityMin", number(search.density_min)),
@@ -205,6 +212,8 @@ impl ListQuery {
             ("lengthMin", seconds(search.length_ms.min)),
             ("lnMax", number(chart.ln_share.max)),
             ("lnMin", number(chart.ln_share.min)),
+            ("mainBpmMax", number(chart.bpm_main.max)),
+            ("mainBpmMin", number(chart.bpm_main.min)),
             ("match", search.matches_one_chart.then_some(Cow::Borrowed("chart"))),
             ("notesMax", number(chart.notes.max)),
             ("notesMin", number(chart.notes.min)),
@@ -241,10 +250,10 @@ impl ListQuery {
             (Filter::ExcludedArtists, !search.excluded_artists.is_empty()),
             (Filter::ExcludedCreators, !search.excluded_creators.is_empty()),
             (Filter::ExcludedTags, !search.excluded_tags.is_empty()),
-            (Filter::Bpm, is_bounded(search.bpm)),
+            (Filter::Rating, is_bounded(search.chart.rating)),
+            (Filter::Bpm, is_bounded(search.chart.bpm_main)),
             (Filter::Length, is_bounded(search.length_ms)),
             (Filter::Density, search.density_min.or(search.chart.density_max).is_some()),
-            (Filter::Rating, is_bounded(search.chart.rating)),
             (Filter::LongNotes, is_bounded(search.chart.ln_share)),
             (Filter::Notes, is_bounded(search.chart.notes)),
             (Filter::Patterns, !search.chart.patterns.is_empty()),
@@ -277,7 +286,7 @@ impl ListQuery {
             Filter::ExcludedArtists => search.excluded_artists = Vec::new(),
             Filter::ExcludedCreators => search.excluded_creators = Vec::new(),
             Filter::ExcludedTags => search.excluded_tags = Vec::new(),
-            Filter::Bpm => search.bpm = Bounds::default(),
+            Filter::Bpm => search.chart.bpm_main = Bounds::default(),
             Filter::Length => search.length_ms = Bounds::default(),
             Filter::Density => (search.density_min, search.chart.density_max) = (None, None),
             Filter::Rating => search.chart.rating = Bounds::default(),
@@ -320,6 +329,15 @@ impl ListQuery {
     }
 }
 
+/// The name on the page of a parameter of the API.
+fn name_on_page(name: &str) -> &str {
+    match name {
+        "bpmMin" => "mainBpmMin",
+        "bpmMax" => "mainBpmMax",
+        name => name,
+    }
+}
+
 /// The name of a parameter without `Min` or `Max`.
 fn without_bound(name: &str) -> &str {
     name.strip_suffix("Min").or_else(|| name.strip_suffix("Max")).unwrap_or(name)
@@ -336,7 +354,7 @@ pub(crate) fn raw_parameters(query_string: &str) -> Vec<(String, String)> {
     let pairs = query_string.split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (decode(name), decode(value)))
+        .map(|(name, value)| (name_on_page(&decode(name)).to_owned(), decode(value)))
         .collect()
 }
 
@@ -357,8 +375,12 @@ mod tests {
         for (sent, path) in [
             ("", "/"),
             ("page=1&perPage=30&sort=updated&order=desc&view=", "/"),
-            ("q=a+b&keys=7,4&bpmMin=174.50&bpmMax=180", "/?bpmMax=180&bpmMin=174.5&keys=4,7&q=a+b"),
+            (
+                "q=a+b&keys=7,4&bpmMin=174.50&mainBpmMax=180",
+                "/?keys=4,7&mainBpmMax=180&mainBpmMin=174.5&q=a+b",
+            ),
             ("keys=4&keys=7&q=&creator=&source=", "/?keys=4,7"),
+            ("pattern=stream:20&pattern=jack:50&lnMin=1", "/?lnMin=1&pattern=jack%3A50,stream%3A20"),
             ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title"),
             ("lengthMin=1%3A40&lengthMax=2:20", "/?lengthMax=140&lengthMin=100"),
             ("sort=title&order=desc&page=3&perPage=60", "/?order=desc&page=3&perPage=60&sort=title"),
@@ -390,6 +412,10 @@ mod tests {
             ("q", true),
             ("query=a", true),
             ("query=-tag:a", false),
+            ("pattern=jack:1&pattern=stream:1", true),
+            ("pattern=jack:1,stream:1", false),
+            ("mainBpmMin=100", false),
+            ("bpmMin=100", true),
             ("lengthMin=1:40", true),
             ("lengthMin=100", false),
             ("sort=bpm", true),
@@ -419,7 +445,7 @@ mod tests {
             ("q=a&q=b&keys=4", "/?keys=4"),
             ("q=a&query=b&keys=4", "/?keys=4&q=b"),
             ("query=keys%3D4+a&keys=5", "/?keys=4&q=a"),
-            ("bpmMax=100&query=bpm%3E90", "/?bpmMin=90.001"),
+            ("bpmMax=100&query=bpm%3E90", "/?mainBpmMin=90.001"),
         ] {
             let error = ListQuery::parse(sent).unwrap_err();
             assert_eq!(ListQuery::parse_without_mistakes(sent, &error).path(), path, "{sent}");

@@ -52,7 +52,7 @@ mod tests {
             ("keys=4", "4K charts"),
             ("keys=4,5,7&creator=zoe", "4K, 5K and 7K charts by zoe"),
             ("bpmMin=140&bpmMax=180&lengthMin=100&lengthMax=140", "Charts, 140–180 BPM, 1:40–2:20 long"),
-            ("densityMin=12.5&ratingMin=5", "Charts, from 12.5 notes/s, difficulty from 5"),
+            ("densityMin=12.5&ratingMin=5", "Charts, difficulty from 5, from 12.5 notes/s"),
             ("query=title:a+-artist:b+tag:c+4k", "4K charts, titled a, tagged c, not of b"),
             ("q=a+b&keys=7&source=betaPack&match=chart", "“a b” – 7K charts, Beta pack"),
         ] {

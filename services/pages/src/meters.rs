@@ -1,81 +1,90 @@
-//! How hard a chart is, as numbers with bars.
+//! How hard a chart is, in numbers, and which patterns it has.
 
 use std::cmp::Reverse;
 
 use chart_index_domain::{Chart, Pattern, Patterns, Percentiles};
 
-use crate::format;
+use crate::bpm::Bpm;
+use crate::{format, level};
 
-/// A number with a bar.
+/// A number of a chart.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Meter {
+pub(crate) struct Fact {
     pub(crate) name: &'static str,
     pub(crate) value: String,
-    /// The length of the bar, in percent.
-    pub(crate) share: u8,
-    pub(crate) meaning: String,
+    /// What else there is to say, often nothing.
+    pub(crate) detail: String,
 }
 
-/// Where the bars of difficulties and of densities in notes per second end: hardly any chart has more.
-const TOP_RATING: f64 = 8.0;
-const TOP_DENSITY: f64 = 40.0;
-
-impl Meter {
-    fn new(name: &'static str, value: String, of_one: f64, meaning: impl Into<String>) -> Self {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a percentage")]
-        let share = (of_one.clamp(0.0, 1.0) * 100.0).round() as u8;
-        Self { name, value, share, meaning: meaning.into() }
-    }
-}
-
-/// The numbers of a chart, those that are computed.
-pub(crate) fn of_chart(chart: &Chart, percentiles: Percentiles) -> Vec<Meter> {
+/// The numbers of a chart but its difficulty, those that are computed.
+pub(crate) fn facts(chart: &Chart, percentiles: Percentiles) -> Vec<Fact> {
     let numbers = &chart.numbers;
-    let density = |name, density: f64, meaning: Option<String>, usual: &str| {
-        let meaning = meaning.unwrap_or_else(|| usual.to_owned());
-        Meter::new(name, format!("{}/s", format::density(density)), density / TOP_DENSITY, meaning)
-    };
-    let above = |adjective: &str, percentile: Option<u8>| {
-        let percent = percentile.filter(|percent| *percent > 0)?;
-        Some(format!("{adjective} than {percent}% of {}K charts", numbers.keys.get()))
-    };
-    let rating = chart.rating.map(|rating| {
-        let value = rating.value();
-        let meaning = above("harder", percentiles.rating);
-        let meaning = meaning.unwrap_or_else(|| "computed from the notes".to_owned());
-        Meter::new("Difficulty", format!("{value:.2}"), value / TOP_RATING, meaning)
+    let fact = |name, value: String, detail: String| Fact { name, value, detail };
+    let per_second = |number: f64| format!("{}/s", format::density(number));
+    let bpm = Bpm::of_chart(chart);
+    let denser = above("denser", percentiles.density_peak, chart).unwrap_or_default();
+    let held = chart.patterns.filter(|_| numbers.lns > 0).map_or_else(String::new, |patterns| {
+        format!("{}, held for {}% of the time", format::count(numbers.lns.into()), patterns.ln_time_share)
     });
-    let denser = above("denser", percentiles.density_peak);
-    let held = chart.patterns.map(|patterns| format!(", held for {}% of the time", patterns.ln_time_share));
-    let long_notes = Meter::new(
-        "Long notes",
-        format::share(numbers.lns, numbers.notes),
-        f64::from(numbers.lns) / f64::from(numbers.notes.max(1)),
-        format!("of the notes{}", held.unwrap_or_default()),
-    );
-    let per_second = |hundredths: u16| f64::from(hundredths) / 100.0;
     let rows = chart.patterns.filter(|patterns| patterns.rows_per_second_median > 0).map(|patterns| {
-        let [median, high] = [patterns.rows_per_second_median, patterns.rows_per_second_p90].map(per_second);
-        let meaning = format!("rows at the median, {}/s at the 90th percentile", format::density(high));
-        Meter::new("Speed", format!("{}/s", format::density(median)), median / TOP_DENSITY, meaning)
+        let [median, high] = [patterns.rows_per_second_median, patterns.rows_per_second_p90]
+            .map(|hundredths| per_second(f64::from(hundredths) / 100.0));
+        fact("Rows", median, format!("at the median, {high} at the 90th percentile"))
     });
-    let numbers = [
-        density("Peak", numbers.density_peak, denser, "notes in the densest second"),
-        density("Average", numbers.density_avg, None, "notes over the whole length"),
-        long_notes,
+    let all = [
+        fact("BPM", bpm.main, bpm.others),
+        fact("Length", format::length(numbers.length_ms), String::new()),
+        fact("Notes", format::count(numbers.notes.into()), String::new()),
+        fact("Peak", per_second(numbers.density_peak), denser),
+        fact("Average", per_second(numbers.density_avg), String::new()),
+        fact("Long notes", format::share(numbers.lns, numbers.notes), held),
     ];
-    rating.into_iter().chain(numbers).chain(rows).collect()
+    all.into_iter().chain(rows).collect()
+}
+
+/// How the difficulty of a chart compares: its word, and how many charts are easier, if that is known.
+pub(crate) fn difficulty(chart: &Chart, percentiles: Percentiles) -> Option<String> {
+    let word = level::word(chart.rating?);
+    let harder = above("harder", percentiles.rating, chart);
+    Some(harder.map_or_else(|| word.to_owned(), |harder| format!("{word}, {harder}")))
+}
+
+fn above(adjective: &str, percentile: Option<u8>, chart: &Chart) -> Option<String> {
+    let percent = percentile.filter(|percent| *percent > 0)?;
+    Some(format!("{adjective} than {percent}% of {}K charts", chart.numbers.keys.get()))
+}
+
+/// A class of rows in a bar of all rows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PatternPart {
+    pub(crate) name: &'static str,
+    /// The index of its colour, `.p0` to `.p8` of `style.css`.
+    pub(crate) colour: u8,
+    /// In percent, and those of the parts before it.
+    pub(crate) share: u8,
+    pub(crate) before: u8,
+    pub(crate) meaning: &'static str,
 }
 
 /// The classes of rows that occur, the largest first.
-pub(crate) fn of_patterns(patterns: &Patterns) -> Vec<Meter> {
-    let meter = |pattern: &Pattern| {
-        let share = patterns.share(*pattern);
-        Meter::new(pattern.as_str(), format!("{share}%"), f64::from(share) / 100.0, meaning(*pattern))
+pub(crate) fn pattern_parts(patterns: &Patterns) -> Vec<PatternPart> {
+    let mut all: Vec<Pattern> =
+        Pattern::ALL.iter().copied().filter(|pattern| patterns.share(*pattern) > 0).collect();
+    all.sort_by_key(|pattern| Reverse(patterns.share(*pattern)));
+    let mut before = 0;
+    let part = |pattern: Pattern| {
+        let share = patterns.share(pattern);
+        let start = before;
+        before += share;
+        PatternPart {
+            name: pattern.as_str(),
+            colour: pattern as u8,
+            share,
+            before: start,
+            meaning: meaning(pattern),
+        }
     };
-    let mut meters: Vec<_> = Pattern::ALL.iter().map(meter).filter(|meter| meter.share > 0).collect();
-    meters.sort_by_key(|meter| Reverse(meter.share));
-    meters
+    all.into_iter().map(part).collect()
 }
 
 /// docs/formats/patterns.md, "Classes of rows", in a line.
@@ -100,41 +109,52 @@ mod tests {
     use super::*;
     use crate::matching::tests::chart;
 
-    fn values(meters: &[Meter]) -> Vec<(&str, &str, u8)> {
-        meters.iter().map(|meter| (meter.name, meter.value.as_str(), meter.share)).collect()
-    }
-
     #[test]
-    fn numbers_that_are_not_computed_have_no_bar() {
+    fn numbers_that_are_not_computed_are_left_out() {
         let mut chart = chart();
-        let numbers = [("Peak", "12/s", 30), ("Average", "5/s", 13), ("Long notes", "10%", 10)];
-        assert_eq!(values(&of_chart(&chart, Percentiles::default())), numbers);
-        chart.rating = Rating::from_hundredths(900);
-        chart.patterns = Some(Patterns { rows_per_second_median: 1_000, ..Patterns::default() });
-        let all = [&[("Difficulty", "9.00", 100)], numbers.as_slice(), &[("Speed", "10/s", 25)]].concat();
-        assert_eq!(values(&of_chart(&chart, Percentiles::default())), all);
+        let values = |chart: &Chart| {
+            let facts = facts(chart, Percentiles::default());
+            facts.into_iter().map(|fact| (fact.name, fact.value, fact.detail)).collect::<Vec<_>>()
+        };
+        let numbers = [
+            ("BPM", "0", "100–200"),
+            ("Length", "1:32", ""),
+            ("Notes", "10", ""),
+            ("Peak", "12/s", ""),
+            ("Average", "5/s", ""),
+            ("Long notes", "10%", ""),
+        ];
+        let expected = numbers.map(|(name, value, detail)| (name, value.to_owned(), detail.to_owned()));
+        assert_eq!(values(&chart), expected);
+        chart.patterns =
+            Some(Patterns { rows_per_second_median: 1_000, ln_time_share: 7, ..Patterns::default() });
+        let all = values(&chart);
+        assert_eq!(all[5].2, "1, held for 7% of the time");
+        assert_eq!(all[6].2, "at the median, 0/s at the 90th percentile");
     }
 
     #[test]
     fn percentiles_are_named_if_any_chart_is_below() {
-        let chart = Chart { rating: Rating::from_hundredths(300), ..chart() };
-        let meanings = |rating, density_peak| {
-            let meters = of_chart(&chart, Percentiles { rating, density_peak });
-            meters.into_iter().take(2).map(|meter| meter.meaning).collect::<Vec<_>>()
+        let rated = Chart { rating: Rating::from_hundredths(300), ..chart() };
+        let compared = |percentile| {
+            let percentiles = Percentiles { rating: percentile, density_peak: percentile };
+            (difficulty(&rated, percentiles).unwrap(), facts(&rated, percentiles).remove(3).detail)
         };
-        assert_eq!(
-            meanings(Some(93), Some(99)),
-            ["harder than 93% of 7K charts", "denser than 99% of 7K charts"]
-        );
+        let (harder, denser) = ("Hard, harder than 93% of 7K charts", "denser than 93% of 7K charts");
+        assert_eq!(compared(Some(93)), (harder.to_owned(), denser.to_owned()));
         for none in [None, Some(0)] {
-            assert_eq!(meanings(none, none), ["computed from the notes", "notes in the densest second"]);
+            assert_eq!(compared(none), ("Hard".to_owned(), String::new()));
         }
+        assert_eq!(difficulty(&chart(), Percentiles::default()), None);
     }
 
     #[test]
     fn classes_that_occur_are_ordered_by_their_share() {
         let patterns = Patterns { row_shares: [5, 0, 0, 20, 0, 71, 0, 0, 0], ..Patterns::default() };
-        let meters = of_patterns(&patterns);
-        assert_eq!(values(&meters), [("stream", "71%", 71), ("trill", "20%", 20), ("jack", "5%", 5)]);
+        let parts: Vec<_> = pattern_parts(&patterns)
+            .into_iter()
+            .map(|part| (part.name, part.colour, part.share, part.before))
+            .collect();
+        assert_eq!(parts, [("stream", 5, 71, 0), ("trill", 3, 20, 71), ("jack", 0, 5, 91)]);
     }
 }

@@ -6,16 +6,16 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{Chartset, PublicSource, ReadError, SourceKind, SourceRef};
 use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
 
 use crate::PagesState;
-use crate::creators::{self, CreatorLink};
 use crate::filter_form::source_name;
 use crate::format;
-use crate::format::named;
 use crate::layout::Layout;
 use crate::render::render;
+use crate::set_view::{SetItem, SetView};
 
 /// The maximum number of chartsets on a page: real packs have fewer.
 const MAX_SETS: u32 = 1_000;
@@ -39,11 +39,15 @@ pub(crate) async fn pack(
 }
 
 async fn read(state: &PagesState, pack: SourceRef) -> Result<CachedResponse, ReadError> {
-    let sets = state.store.chartsets_of_pack(&pack, MAX_SETS).await?;
-    if sets.is_empty() {
+    let chartsets = state.store.chartsets_of_pack(&pack, MAX_SETS).await?;
+    if chartsets.is_empty() {
         return Ok(CachedResponse::NotFound);
     }
-    Ok(TextBody::new(render(&PackTemplate::new(pack, &sets, state))?).into_cached())
+    let ids: Vec<_> = chartsets.iter().map(|set| set.id).collect();
+    let charts = state.store.charts_of_chartsets(&ids).await?;
+    let items = chartsets.iter().map(SetItem::of).collect::<Result<_, _>>()?;
+    let sets = SetView::all(items, charts, Vec::new(), &SearchQuery::default());
+    Ok(TextBody::new(render(&PackTemplate::new(pack, &chartsets, sets, state))?).into_cached())
 }
 
 pub(crate) fn path(pack: &SourceRef) -> String {
@@ -59,49 +63,24 @@ struct PackTemplate {
     facts: String,
     /// The URL of its page at the source.
     url: String,
-    sets: Vec<PackSet>,
-}
-
-struct PackSet {
-    href: String,
-    title: String,
-    artist: String,
-    creators: Vec<CreatorLink>,
-    facts: String,
+    sets: Vec<SetView>,
 }
 
 impl PackTemplate {
-    fn new(pack: SourceRef, sets: &[Chartset], state: &PagesState) -> Self {
+    fn new(pack: SourceRef, chartsets: &[Chartset], sets: Vec<SetView>, state: &PagesState) -> Self {
         let name = format!("{} {pack}", source_name(SourceKind::BetaPack));
-        let charts: u64 = sets.iter().map(|set| u64::from(set.chart_count)).sum();
-        let facts =
-            format!("{}, {}", format::counted(sets.len() as u64, "set"), format::counted(charts, "chart"));
+        let charts: u64 = chartsets.iter().map(|set| u64::from(set.chart_count)).sum();
+        let facts = format!(
+            "{}, {}",
+            format::counted(chartsets.len() as u64, "set"),
+            format::counted(charts, "chart")
+        );
         let layout = Layout {
             description: format!("{name}: {facts}"),
             ..Layout::new(name.as_str(), path(&pack), state.settings.public_url.as_ref())
         };
         let source = PublicSource { kind: SourceKind::BetaPack, reference: pack };
         let url = state.source_pages.page_of(&source);
-        Self { layout, name, facts, url, sets: sets.iter().map(PackSet::new).collect() }
-    }
-}
-
-impl PackSet {
-    fn new(set: &Chartset) -> Self {
-        let keys: Vec<String> = set.keys.iter().map(|keys| format!("{}K", keys.get())).collect();
-        Self {
-            href: format!("/chartsets/{}", set.id),
-            title: named(set.title.clone(), "Untitled"),
-            artist: named(set.artist.clone(), "Unknown artist"),
-            creators: creators::links(&set.creator, std::iter::empty()),
-            facts: format!(
-                "{} · {} BPM · {} · {} · up to {}/s",
-                keys.join(" "),
-                format::bpm_range(set.bpm_min, set.bpm_max),
-                format::length_range(set.length_min_ms, set.length_max_ms),
-                format::counted(set.chart_count.into(), "chart"),
-                format::density(set.density_max)
-            ),
-        }
+        Self { layout, name, facts, url, sets }
     }
 }

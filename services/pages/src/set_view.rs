@@ -1,24 +1,30 @@
 //! The chartsets of a list page, with a line for each chart.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use chart_index_domain::search::{ListItem, SearchQuery, Sort};
 use chart_index_domain::{
-    ChartsetCopy, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError, SourceKind,
+    Chartset, ChartsetCopy, ChartsetId, ListedChart, ListedCharts, Pattern, Patterns, ReadError,
 };
 use serde::Deserialize;
 
 use crate::bpm::Bpm;
 use crate::creators::CreatorLink;
+use crate::curve::Curve;
 use crate::filter_form::source_name;
 use crate::format::named;
 use crate::level::Level;
 use crate::matching::ChartMatcher;
 use crate::spectrum::Spectrum;
-use crate::{creators, curve, format, level};
+use crate::{creators, format, level};
 
 /// The maximum number of lines of charts of a set in the list. A larger set has a [`Spectrum`].
 const MAX_CHARTS: usize = 12;
+
+/// The least shares that a line names, in percent: of rows with a pattern, and of long notes.
+const NOTABLE_ROW_SHARE: u8 = 8;
+const NOTABLE_LN_SHARE: u8 = 10;
 
 /// A chartset in the list, with some of its charts.
 #[derive(Debug)]
@@ -29,10 +35,9 @@ pub(crate) struct SetView {
     pub(crate) creators: Vec<CreatorLink>,
     pub(crate) bpm: Bpm,
     pub(crate) length: String,
-    /// Such as `4K 7K`.
-    pub(crate) keys: String,
-    /// Whether its charts differ in their keys.
-    pub(crate) has_many_keys: bool,
+    pub(crate) keys: Vec<u8>,
+    /// The colour of its most difficult chart.
+    pub(crate) colour: usize,
     pub(crate) chart_count: String,
     pub(crate) download: Option<String>,
     /// All charts of a large set, whose lines are only those that satisfy the filters.
@@ -51,8 +56,8 @@ pub(crate) struct SetView {
 pub(crate) struct SameSet {
     pub(crate) id: String,
     pub(crate) title: String,
-    /// The kind of its source, if it has a public one.
-    pub(crate) source: Option<&'static str>,
+    /// Its public source, such as `Beta pack 101`.
+    pub(crate) source: Option<String>,
 }
 
 /// The line of a chart in a [`SetView`].
@@ -62,14 +67,23 @@ pub(crate) struct ChartLine {
     pub(crate) level: Level,
     pub(crate) keys: u8,
     pub(crate) difficulty: String,
+    /// The patterns that most of its rows have, at most two.
+    pub(crate) patterns: Vec<PatternShare>,
+    /// The share of long notes, if it is notable.
+    pub(crate) long_notes: Option<String>,
     pub(crate) density_peak: String,
     /// The number of its notes, instead of its density if the list is sorted by it.
     pub(crate) notes: Option<String>,
-    pub(crate) long_notes: String,
-    /// An SVG path, empty if it is not known.
-    pub(crate) curve: String,
+    pub(crate) curve: Curve,
     /// Whether it satisfies all filters; false without filters of charts.
     pub(crate) is_match: bool,
+}
+
+/// A pattern, and the rows that have it in percent.
+#[derive(Debug)]
+pub(crate) struct PatternShare {
+    pub(crate) name: &'static str,
+    pub(crate) percent: u8,
 }
 
 /// The fields of a list item of the API that the list shows.
@@ -80,7 +94,6 @@ pub(crate) struct SetItem {
     pub(crate) title: String,
     pub(crate) artist: String,
     creator: String,
-    source_kind: Option<String>,
     keys: Vec<u8>,
     bpm_min: f64,
     bpm_max: f64,
@@ -97,6 +110,13 @@ impl SetItem {
             .map_err(|error| ReadError::Failed { operation: "read list item", source: error.into() })
     }
 
+    /// The item of a chartset.
+    pub(crate) fn of(chartset: &Chartset) -> Result<Self, ReadError> {
+        let item = ListItem::new(chartset)
+            .map_err(|error| ReadError::Failed { operation: "write list item", source: error.into() })?;
+        Self::read(&item)
+    }
+
     /// The id of the chartset; `None` if it is malformed, which no engine returns.
     pub(crate) fn id(&self) -> Option<ChartsetId> {
         self.id.parse().ok()
@@ -108,6 +128,7 @@ impl SetView {
     /// the search.
     fn new(item: SetItem, mut charts: Vec<ListedChart>, search: &SearchQuery) -> Self {
         charts.sort_by(|a, b| level::order(&a.chart, &b.chart));
+        let colour = charts.iter().map(|listed| Level::new(&listed.chart).colour).max().unwrap_or_default();
         let spectrum = (charts.len() > MAX_CHARTS).then(|| Spectrum::new(&charts));
         let creators =
             creators::links(&item.creator, charts.iter().map(|listed| listed.chart.creator.as_str()));
@@ -119,8 +140,8 @@ impl SetView {
             artist: named(item.artist, "Unknown artist"),
             bpm,
             length: format::length_range(item.length_min_ms, item.length_max_ms),
-            keys: item.keys.iter().map(|keys| format!("{keys}K")).collect::<Vec<_>>().join(" "),
-            has_many_keys: item.keys.len() > 1,
+            keys: item.keys,
+            colour,
             chart_count: format::counted(item.chart_count, "chart"),
             download: item.download_url,
             id: item.id,
@@ -133,33 +154,29 @@ impl SetView {
     }
 
     /// The chartsets of a page with their charts. Those with the same charts are folded into the first of them,
-    /// which names copies on other pages as well.
+    /// which names all copies.
     pub(crate) fn all(
         items: Vec<SetItem>,
         listed: Vec<ListedCharts>,
         copies: Vec<ChartsetCopy>,
         search: &SearchQuery,
     ) -> Vec<Self> {
-        let on_page: HashSet<_> = items.iter().filter_map(SetItem::id).collect();
         let mut charts_of: HashMap<_, _> = listed.into_iter().map(|set| (set.id, set.charts)).collect();
         let mut sets: Vec<Self> = Vec::with_capacity(items.len());
-        let mut first_with: HashMap<Vec<NoteHash>, usize> = HashMap::new();
+        let mut shown = HashSet::new();
         for item in items {
-            let charts = item.id().and_then(|id| charts_of.remove(&id)).unwrap_or_default();
-            let mut hashes: Vec<_> = charts.iter().map(|listed| listed.chart.hash).collect();
-            hashes.sort_unstable();
-            if let Some(first) = first_with.get(&hashes).filter(|_| !hashes.is_empty()) {
-                let kind = item.source_kind.and_then(|kind| kind.parse().ok());
-                sets[*first].also_in.push(SameSet::new(item.id, item.title, kind));
-            } else {
-                first_with.insert(hashes, sets.len());
+            let id = item.id();
+            let is_shown = |copy: &ChartsetCopy| Some(copy.id) == id && shown.contains(&copy.copy_of);
+            if !copies.iter().any(is_shown) {
+                let charts = id.and_then(|id| charts_of.remove(&id)).unwrap_or_default();
                 sets.push(Self::new(item, charts, search));
+                shown.extend(id);
             }
         }
-        for copy in copies.into_iter().filter(|copy| !on_page.contains(&copy.id)) {
+        for copy in copies {
             let copy_of = copy.copy_of.to_string();
             if let Some(set) = sets.iter_mut().find(|set| set.id == copy_of) {
-                set.also_in.push(SameSet::new(copy.id.to_string(), copy.title, copy.source_kind));
+                set.also_in.push(SameSet::new(copy));
             }
         }
         sets
@@ -167,9 +184,21 @@ impl SetView {
 }
 
 impl SameSet {
-    fn new(id: String, title: String, kind: Option<SourceKind>) -> Self {
-        Self { id, title: named(title, "Untitled"), source: kind.map(source_name) }
+    fn new(copy: ChartsetCopy) -> Self {
+        let source = copy.source.map(|source| format!("{} {}", source_name(source.kind), source.reference));
+        Self { id: copy.id.to_string(), title: named(copy.title, "Untitled"), source }
     }
+}
+
+/// The patterns of most rows, the largest first. Smaller shares say little of how a chart plays.
+fn dominant_patterns(patterns: &Patterns) -> Vec<PatternShare> {
+    let share =
+        |pattern: &Pattern| PatternShare { name: pattern.as_str(), percent: patterns.share(*pattern) };
+    let mut shares: Vec<_> =
+        Pattern::ALL.iter().map(share).filter(|share| share.percent >= NOTABLE_ROW_SHARE).collect();
+    shares.sort_by_key(|share| Reverse(share.percent));
+    shares.truncate(2);
+    shares
 }
 
 /// The charts, or only those that satisfy all filters; how many of these are left out; and whether filters
@@ -199,10 +228,12 @@ impl ChartLine {
             level: Level::new(&chart),
             keys: numbers.keys.get(),
             difficulty: named(chart.difficulty, "Unnamed"),
-            density_peak: format!("{:.1}", numbers.density_peak),
+            patterns: chart.patterns.as_ref().map(dominant_patterns).unwrap_or_default(),
+            long_notes: (numbers.ln_share() >= NOTABLE_LN_SHARE)
+                .then(|| format::share(numbers.lns, numbers.notes)),
+            density_peak: format::density(numbers.density_peak),
             notes: (sort == Sort::Notes).then(|| format::count(numbers.notes.into())),
-            long_notes: format::share(numbers.lns, numbers.notes),
-            curve: curve.as_ref().map(curve::in_line).unwrap_or_default(),
+            curve: curve.as_ref().map(Curve::in_line).unwrap_or_default(),
             is_match,
         }
     }

@@ -20,7 +20,7 @@ const PAGES = {
   "list": "/",
   "list as cards": "/?view=cards",
   "list as a table": "/?view=table",
-  "filtered list": "/?q=Harbour&keys=4,7&source=alphaSet&bpmMin=10&densityMin=1&ratingMax=9",
+  "filtered list": "/?q=Harbour&keys=4,7&source=alphaSet&mainBpmMin=10&densityMin=1&ratingMax=9",
   "hostile list": "/?creator=hostile&perPage=60",
   "empty list": "/?q=Generated&creator=nobody",
   "past the end": "/?page=900",

@@ -52,13 +52,13 @@ pageTest("offline, and back", { expected: [/ERR_INTERNET_DISCONNECTED/] }, async
 });
 
 pageTest("without the database cached lists remain", { expected: [/status of 503/] }, async (page) => {
-  const cached = "/?creator=generator&sort=title&bpmMax=200";
+  const cached = "/?creator=generator&sort=title&mainBpmMax=200";
   await page.goto(cached);
   const before = await titles(page);
   await control("kill database", ...(site.hasEngine ? ["kill engine"] : []));
   await page.goto(cached);
   assert.deepEqual(await titles(page), before);
-  const other = await page.goto("/?creator=generator&bpmMax=201");
+  const other = await page.goto("/?creator=generator&mainBpmMax=201");
   assert.equal(other.status(), 503);
   assert.match(other.headers()["content-type"], /^text\/html/);
   assert.match(await text(page), /unavailable/i);

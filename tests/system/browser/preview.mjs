@@ -26,8 +26,9 @@ journey("play, pause, seek and link to a moment", async (user, page) => {
   await open(page, chart);
   assert.equal(await section(page).getAttribute("data-verified"), "true");
   assert.ok(await isDrawn(stage(page).getByRole("img")));
+  const start = await position(page).inputValue();
   await user.activate(section(page).getByRole("button", { name: "Play" }));
-  await until(async () => (await time(page)).startsWith("0:01"), "a playing chart");
+  await until(async () => Number(await position(page).inputValue()) > Number(start) + 500, "a playing chart");
   await user.activate(section(page).getByRole("button", { name: "Pause" }));
   if (user.mode === "keyboard") {
     await user.moveTo(position(page));
@@ -129,7 +130,7 @@ pageTest("the timeline is that of the page without scripts", {}, async (page) =>
   const { chart } = await aSet();
   const html = await (await fetch(site.base + chart, { headers: { accept: "text/html" } })).text();
   await open(page, chart);
-  const path = await section(page).locator(".timeline path").getAttribute("d");
+  const path = await section(page).locator(".timeline path").first().getAttribute("d");
   assert.ok(path.length > 10 && html.includes(path));
 });
 

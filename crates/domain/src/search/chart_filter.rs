@@ -10,6 +10,8 @@ use crate::{ChartNumbers, KeyCount, Pattern, Patterns, Rating};
 pub struct ChartFilter {
     /// The rating, in hundredths. A chart without one is in no range.
     pub rating: Bounds,
+    /// The main BPM.
+    pub bpm_main: Bounds,
     /// The peak density is at most this, in notes per second.
     pub density_max: Option<f64>,
     /// The share of long notes, in percent, rounded.
@@ -33,13 +35,15 @@ pub struct ChartConditions {
     pub length_ms: Bounds,
 }
 
-/// A number of a chart. All but the density are whole.
+/// A number of a chart. All but the density and the BPM are whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartValue {
     /// The rating in hundredths; none of a chart without one.
     Rating,
     /// The peak density, in notes per second.
     Density,
+    /// The main BPM.
+    MainBpm,
     /// The share of long notes, in percent.
     LnShare,
     /// The number of notes.
@@ -57,6 +61,8 @@ pub struct FilterableChart {
     pub bpm_min: f64,
     /// Highest BPM of any part.
     pub bpm_max: f64,
+    /// The BPM of most of the chart.
+    pub bpm_main: f64,
     /// In milliseconds.
     pub length_ms: u32,
     /// In notes per second.
@@ -79,11 +85,12 @@ impl SearchQuery {
         if !self.matches_one_chart && self.chart == ChartFilter::default() {
             return None;
         }
-        let ChartFilter { rating, density_max, ln_share, notes, patterns } = &self.chart;
+        let ChartFilter { rating, bpm_main, density_max, ln_share, notes, patterns } = &self.chart;
         let density_min = self.density_min.filter(|_| self.matches_one_chart);
         let of_chartset = |bounds| if self.matches_one_chart { bounds } else { Bounds::default() };
         let values = [
             (ChartValue::Rating, *rating),
+            (ChartValue::MainBpm, *bpm_main),
             (ChartValue::Density, Bounds { min: density_min, max: *density_max }),
             (ChartValue::LnShare, *ln_share),
             (ChartValue::Notes, *notes),
@@ -126,6 +133,7 @@ impl FilterableChart {
             keys: numbers.keys,
             bpm_min: numbers.bpm_min,
             bpm_max: numbers.bpm_max,
+            bpm_main: numbers.bpm_main,
             length_ms: numbers.length_ms,
             density_peak: numbers.density_peak,
             ln_share: numbers.ln_share(),
@@ -141,6 +149,7 @@ impl FilterableChart {
         match value {
             ChartValue::Rating => self.rating.map(|rating| rating.hundredths().into()),
             ChartValue::Density => Some(self.density_peak),
+            ChartValue::MainBpm => Some(self.bpm_main),
             ChartValue::LnShare => Some(self.ln_share.into()),
             ChartValue::Notes => Some(self.notes.into()),
             ChartValue::RowShare(pattern) => self.row_shares.map(|shares| shares[pattern as usize].into()),
@@ -158,6 +167,7 @@ mod tests {
             keys: KeyCount::try_from(keys).unwrap(),
             bpm_min: 90.0,
             bpm_max: 180.0,
+            bpm_main: 120.5,
             length_ms: 60_000,
             density_peak: 12.0,
             ln_share: 25,
@@ -178,6 +188,9 @@ mod tests {
             ("ratingMax=4.999", false),
             ("densityMax=12&lnMin=25&lnMax=25&notesMin=500&notesMax=500", true),
             ("densityMax=11.9", false),
+            ("mainBpmMin=120.5&mainBpmMax=120.5", true),
+            ("mainBpmMin=120.501", false),
+            ("mainBpmMax=120.499", false),
             ("lnMin=25.1", false),
             ("notesMax=499.9", false),
             ("pattern=stream:50,jack:10", true),

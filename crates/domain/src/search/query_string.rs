@@ -24,7 +24,7 @@ pub struct ParameterError {
 }
 
 /// The parameters of the chartset list.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 29] = [
     "q",
     "query",
     "keys",
@@ -34,6 +34,8 @@ const NAMES: [&str; 27] = [
     "creator",
     "bpmMin",
     "bpmMax",
+    "mainBpmMin",
+    "mainBpmMax",
     "lengthMin",
     "lengthMax",
     "densityMin",
@@ -76,6 +78,8 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         creator,
         bpm_min,
         bpm_max,
+        main_bpm_min,
+        main_bpm_max,
         length_min,
         length_max,
         density_min,
@@ -110,6 +114,7 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
     let density_min = density_min.map(|value| number("densityMin", &value)).transpose()?;
     let chart = ChartFilter {
         rating: whole(bounds(hundredths, ("ratingMin", rating_min), ("ratingMax", rating_max))?),
+        bpm_main: bounds(number, ("mainBpmMin", main_bpm_min), ("mainBpmMax", main_bpm_max))?,
         density_max: density_max.map(|value| number("densityMax", &value)).transpose()?,
         ln_share: whole(bounds(number, ("lnMin", ln_min), ("lnMax", ln_max))?),
         notes: whole(bounds(number, ("notesMin", notes_min), ("notesMax", notes_max))?),
@@ -408,7 +413,7 @@ mod tests {
     fn every_parameter_is_parsed() {
         let query = parsed(
             "q=a+b%20%E6%97%8B&keys=7,4&source=betaPack&creator=%20Ann%20&bpmMin=100.5&bpmMax=200&lengthMin=60\
-             &lengthMax=90.5&densityMin=3.25&densityMax=9&ratingMin=4.005&ratingMax=5&lnMax=19.5&notesMin=100\
+             &lengthMax=90.5&mainBpmMin=99.5&densityMin=3.25&densityMax=9&ratingMin=4.005&ratingMax=5&lnMax=19.5&notesMin=100\
              &pattern=stream:50,+jack:1&match=chart&include=updated,rating&sort=title&order=desc&page=3&perPage=10",
         );
         let expected = SearchQuery {
@@ -422,6 +427,7 @@ mod tests {
             density_min: Some(3.25),
             chart: ChartFilter {
                 rating: Bounds { min: Some(401.0), max: Some(500.0) },
+                bpm_main: Bounds { min: Some(99.5), max: None },
                 density_max: Some(9.0),
                 ln_share: Bounds { min: None, max: Some(19.0) },
                 notes: Bounds { min: Some(100.0), max: None },
@@ -591,6 +597,7 @@ mod tests {
             ("page=-", "page", "whole number"),
             ("perPage=ten", "perPage", "whole number"),
             ("bpmMin=200&bpmMax=100", "bpmMin", "must not be above bpmMax"),
+            ("mainBpmMin=200&mainBpmMax=100", "mainBpmMin", "must not be above mainBpmMax"),
             ("lengthMin=2&lengthMax=1", "lengthMin", "must not be above lengthMax"),
             ("densityMin=2&densityMax=1", "densityMin", "must not be above densityMax"),
             ("ratingMin=2.01&ratingMax=2", "ratingMin", "must not be above ratingMax"),
@@ -639,6 +646,8 @@ mod tests {
             "bpmMin=1",
             "bpmMax=1",
             "bpmMin=1&bpmMax=1",
+            "mainBpmMin=1",
+            "mainBpmMax=1",
             "lengthMin=1",
             "lengthMax=1",
             "densityMin=1",

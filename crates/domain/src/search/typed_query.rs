@@ -42,8 +42,8 @@ pub struct TypedQuery {
     pub tags: BTreeSet<String>,
     /// Part of the creator's name. Trimmed, never empty.
     pub creator: Option<String>,
-    /// In beats per minute.
-    pub bpm: Bounds,
+    /// The main BPM.
+    pub bpm_main: Bounds,
     /// In milliseconds.
     pub length_ms: Bounds,
     /// The peak density, in notes per second.
@@ -112,7 +112,7 @@ impl TypedQuery {
                 *bounds = typed;
             }
         };
-        replace(&mut query.bpm, self.bpm);
+        replace(&mut query.chart.bpm_main, self.bpm_main);
         replace(&mut query.length_ms, self.length_ms);
         replace(&mut query.chart.rating, self.rating);
         replace(&mut query.chart.ln_share, self.ln_share);
@@ -146,7 +146,7 @@ impl TypedQuery {
             ("keys", !self.keys.is_empty() && !query.keys.is_empty()),
             ("source", self.source.is_some() && query.source.is_some()),
             ("creator", self.creator.is_some() && query.creator.is_some()),
-            (named(query.bpm, "bpmMin", "bpmMax"), bounds(self.bpm, query.bpm)),
+            (named(chart.bpm_main, "mainBpmMin", "mainBpmMax"), bounds(self.bpm_main, chart.bpm_main)),
             (named(query.length_ms, "lengthMin", "lengthMax"), bounds(self.length_ms, query.length_ms)),
             (named(density, "densityMin", "densityMax"), bounds(self.density, density)),
             (named(chart.rating, "ratingMin", "ratingMax"), bounds(self.rating, chart.rating)),
@@ -179,7 +179,7 @@ impl TypedQuery {
             Name::LongNotes => narrow(&mut self.ln_share, number(values::percent, 1.0)?),
             Name::Notes => narrow(&mut self.notes, number(values::number, 1.0)?),
             Name::Length => narrow(&mut self.length_ms, number(values::milliseconds, 1.0)?),
-            Name::Bpm => narrow(&mut self.bpm, number(values::thousandths, 1_000.0)?),
+            Name::Bpm => narrow(&mut self.bpm_main, number(values::thousandths, 1_000.0)?),
             Name::Density => narrow(&mut self.density, number(values::thousandths, 1_000.0)?),
             Name::Title => {
                 set_once(&mut self.title, values::words(filter.operator, filter.value).ok_or_else(accepts)?)

@@ -44,6 +44,8 @@ pub(crate) struct RandomQuery {
     pub(crate) excluded_creators: Vec<String>,
     /// In thousandths of a beat per minute.
     pub(crate) bpm: Range,
+    /// In thousandths of a beat per minute, of one chart.
+    pub(crate) bpm_main: Range,
     /// In milliseconds.
     pub(crate) length_ms: Range,
     /// In thousandths of a note per second.
@@ -90,6 +92,8 @@ impl RandomQuery {
         add("creator", self.creator.clone());
         add("bpmMin", self.bpm.min.map(decimal));
         add("bpmMax", self.bpm.max.map(decimal));
+        add("mainBpmMin", self.bpm_main.min.map(decimal));
+        add("mainBpmMax", self.bpm_main.max.map(decimal));
         add("lengthMin", self.length_ms.min.map(decimal));
         add("lengthMax", self.length_ms.max.map(decimal));
         add("densityMin", self.density_min.map(decimal));
@@ -184,6 +188,7 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
             let set = &random.pick(entries).indexed.chartset;
             thousandths(*random.pick(&[set.bpm_min, set.bpm_max]))
         }),
+        bpm_main: chart_range(random, |random| thousandths(random.pick(entries).indexed.charts[0].bpm_main)),
         length_ms: range(random, |random| {
             let set = &random.pick(entries).indexed.chartset;
             u64::from(*random.pick(&[set.length_min_ms, set.length_max_ms]))

@@ -70,7 +70,7 @@ fn has_tag(indexed: &IndexedChartset, tag: &str) -> bool {
 
 /// Whether one chart has to meet conditions together.
 fn has_chart_condition(query: &RandomQuery) -> bool {
-    let ranges = [query.rating, query.ln_share, query.notes];
+    let ranges = [query.rating, query.bpm_main, query.ln_share, query.notes];
     query.matches_one_chart
         || query.density_max.is_some()
         || !query.patterns.is_empty()
@@ -87,6 +87,7 @@ fn matches_chart(chart: &FilterableChart, query: &RandomQuery) -> bool {
     of_chart
         && (query.keys.is_empty() || query.keys.contains(&chart.keys))
         && query.density_max.is_none_or(|max| density <= max)
+        && contains(query.bpm_main, thousandths(chart.bpm_main))
         && contains(query.ln_share, chart.ln_share.into())
         && contains(query.notes, chart.notes.into())
         && match chart.rating {

@@ -10,7 +10,7 @@ use chart_index_domain::{
 use crate::Store;
 use crate::error::corrupt;
 use crate::reads::lookups::{LookupRow, Occurrence, sources_of_chart};
-use crate::schema::column_values::parse_chartset_id;
+use crate::schema::column_values::{parse_chartset_id, parse_source};
 use crate::schema::derived_columns::ListedColumns;
 use crate::schema::member_rows::{ListedChartRow, listed_chart_columns, member_columns};
 
@@ -21,6 +21,7 @@ struct CopyRow {
     id: String,
     title: String,
     source_kind: Option<String>,
+    source_ref: Option<String>,
 }
 
 /// A chart in a chartset, with the chartset.
@@ -88,7 +89,7 @@ impl Store {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read copies of listed chartsets", |mut connection| async move {
             let rows: Vec<CopyRow> = sqlx::query_as(
-                "SELECT chartset.id AS copy_of, other.id, other.title, other.source_kind
+                "SELECT chartset.id AS copy_of, other.id, other.title, other.source_kind, other.source_ref
                  FROM chartsets AS chartset CROSS JOIN LATERAL shown_hashes(chartset.id) AS charts
                   CROSS JOIN LATERAL (
                       SELECT chartset_id FROM chartset_charts
@@ -149,7 +150,7 @@ impl CopyRow {
             copy_of: parse_chartset_id(&self.copy_of)?,
             id: parse_chartset_id(&self.id)?,
             title: self.title,
-            source_kind: self.source_kind.map(|kind| kind.parse()).transpose().map_err(corrupt)?,
+            source: parse_source(self.source_kind.as_deref(), self.source_ref.as_deref())?,
         })
     }
 }

@@ -44,8 +44,8 @@ const FILL: &str = "INSERT INTO chartsets
 /// Gives each chartset two charts, with ratings from 2 to 9.99. Rows are written again, not updated: dead ones
 /// would change the costs of plans until they can be vacuumed.
 const FILL_CHARTS: &str = "INSERT INTO shown_charts
-    (bpm_min, bpm_max, length_ms, density_peak, notes, keys, ln_share, rating, chartset_id, row_shares)
-    SELECT bpm_min, bpm_max, length_max_ms, density_max, 100 + n, 4 + (key_counts - 16) / 37, n % 100,
+    (bpm_min, bpm_max, bpm_main, length_ms, density_peak, notes, keys, ln_share, rating, chartset_id, row_shares)
+    SELECT bpm_min, bpm_max, bpm_min + 5, length_max_ms, density_max, 100 + n, 4 + (key_counts - 16) / 37, n % 100,
            200 + hashtext(id || n) & 511, id, decode(lpad(to_hex(n), 18, '0'), 'hex')
     FROM shown_chartsets, generate_series(1, 2) AS n;
     CREATE TEMPORARY TABLE listed AS SELECT * FROM shown_chartsets;
@@ -196,8 +196,12 @@ async fn pages_use_the_index_of_their_sort() {
 #[tokio::test]
 async fn pages_with_filters_of_charts_are_read_in_order() {
     let catalogue = Catalogue::create().await;
-    for filter in ["keys=4&ratingMin=4&ratingMax=5", "lnMax=50&notesMin=101", "match=chart&bpmMin=120&keys=7"]
-    {
+    for filter in [
+        "keys=4&ratingMin=4&ratingMax=5",
+        "lnMax=50&notesMin=101",
+        "match=chart&bpmMin=120&keys=7",
+        "mainBpmMin=120&mainBpmMax=150",
+    ] {
         for (sort, direction) in orders() {
             let query = SearchQuery { sort, direction, ..parse_query_string(filter).unwrap() };
             let steps = catalogue.page_plan(&query, Some(2_400)).await.page().steps();
@@ -212,7 +216,11 @@ async fn pages_with_filters_of_charts_are_read_in_order() {
 #[tokio::test]
 async fn lists_by_a_number_of_charts_begin_at_the_least_one() {
     let catalogue = Catalogue::create().await;
-    for (filter, sort) in [("keys=4&ratingMin=4&ratingMax=5", Sort::Rating), ("notesMin=101", Sort::Notes)] {
+    for (filter, sort) in [
+        ("keys=4&ratingMin=4&ratingMax=5", Sort::Rating),
+        ("notesMin=101", Sort::Notes),
+        ("mainBpmMin=120", Sort::MainBpm),
+    ] {
         for direction in [Direction::Ascending, Direction::Descending] {
             let query = SearchQuery { sort, direction, ..parse_query_string(filter).unwrap() };
             let page = catalogue.page_plan(&query, Some(2_400)).await.page();

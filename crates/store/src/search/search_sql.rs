@@ -256,13 +256,19 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
 /// Appends that the sort key is at least what the conditions require of it: a list by rising rating would test
 /// all easier chartsets first.
 fn push_least_sort_key(sql: &mut QueryBuilder<Postgres>, sort: Sort, conditions: &ChartConditions) {
-    let (sorted, column) = match sort {
-        Sort::Rating => (ChartValue::Rating, "listed.rating_max"),
-        Sort::Notes => (ChartValue::Notes, "listed.notes_max"),
-        _ => return,
-    };
-    for (_, bounds) in conditions.values.iter().filter(|(value, _)| *value == sorted) {
-        push_range(sql, column, whole_numbers(*bounds).0, None);
+    for (value, bounds) in &conditions.values {
+        match (sort, value) {
+            (Sort::Rating, ChartValue::Rating) => {
+                push_range(sql, "listed.rating_max", whole_numbers(*bounds).0, None);
+            }
+            (Sort::Notes, ChartValue::Notes) => {
+                push_range(sql, "listed.notes_max", whole_numbers(*bounds).0, None);
+            }
+            (Sort::MainBpm, ChartValue::MainBpm) => {
+                push_range(sql, "listed.bpm_main_max", bounds.min, None);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -292,6 +298,7 @@ fn push_chart_filter(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditi
     for (value, bounds) in values {
         match value {
             ChartValue::Density => push_range(sql, "chart.density_peak", bounds.min, bounds.max),
+            ChartValue::MainBpm => push_range(sql, "chart.bpm_main", bounds.min, bounds.max),
             ChartValue::Notes => push_whole_range::<i64>(sql, "chart.notes", *bounds),
             ChartValue::Rating => push_whole_range::<i16>(sql, "chart.rating", *bounds),
             ChartValue::LnShare => push_whole_range::<i16>(sql, "chart.ln_share", *bounds),

@@ -1,6 +1,6 @@
 //! What pages show of charts and chartsets.
 
-use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts, SourceKind};
+use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts};
 
 use crate::support::{Catalogue, alpha, beta, chart, curve, folder, hash, id};
 
@@ -48,11 +48,11 @@ async fn copies_have_the_same_charts() {
     catalogue.remove(id(5), 20).await;
     let copies = async |ids: &[_]| {
         let copies = catalogue.store.copies_of_chartsets(ids).await.unwrap();
-        copies.into_iter().map(|copy| (copy.copy_of, copy.id, copy.source_kind)).collect::<Vec<_>>()
+        copies.into_iter().map(|copy| (copy.copy_of, copy.id, copy.source)).collect::<Vec<_>>()
     };
-    let set = Some(SourceKind::AlphaSet);
-    assert_eq!(copies(&[id(1), id(3), id(7), id(99)]).await, [(id(1), id(2), set), (id(1), id(6), None)]);
-    assert_eq!(copies(&[id(6)]).await, [(id(6), id(1), None), (id(6), id(2), set)]);
+    let all = [id(1), id(3), id(7), id(99)];
+    assert_eq!(copies(&all).await, [(id(1), id(2), Some(alpha(8))), (id(1), id(6), None)]);
+    assert_eq!(copies(&[id(6)]).await, [(id(6), id(1), None), (id(6), id(2), Some(alpha(8)))]);
     assert_eq!(copies(&[id(5)]).await, []);
     assert_eq!(copies(&[]).await, []);
 }

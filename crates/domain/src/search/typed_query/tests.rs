@@ -48,10 +48,10 @@ fn filters_are_parsed() {
         ("ln<20%", TypedQuery { ln_share: max(19.0), ..none() }),
         ("ln=0", TypedQuery { ln_share: range(0.0, 0.0), ..none() }),
         ("notes>999", TypedQuery { notes: min(1_000.0), ..none() }),
-        ("bpm=170-180", TypedQuery { bpm: range(170.0, 180.0), ..none() }),
-        ("BPM>174.5", TypedQuery { bpm: min(174.501), ..none() }),
-        ("bpm<174.5", TypedQuery { bpm: max(174.499), ..none() }),
-        ("bpm>=174.5", TypedQuery { bpm: min(174.5), ..none() }),
+        ("bpm=170-180", TypedQuery { bpm_main: range(170.0, 180.0), ..none() }),
+        ("BPM>174.5", TypedQuery { bpm_main: min(174.501), ..none() }),
+        ("bpm<174.5", TypedQuery { bpm_main: max(174.499), ..none() }),
+        ("bpm>=174.5", TypedQuery { bpm_main: min(174.5), ..none() }),
         ("density>8 density<=10.5", TypedQuery { density: range(8.001, 10.5), ..none() }),
         ("length<1:40", TypedQuery { length_ms: max(99_999.0), ..none() }),
         ("length=1:30-100s", TypedQuery { length_ms: range(90_000.0, 100_000.0), ..none() }),
@@ -211,8 +211,8 @@ fn filter_that_is_given_twice_is_an_error() {
         ("query=keys:4&keys=4", "keys"),
         ("query=source:alphaSet&source=alphaSet", "source"),
         ("query=creator:a&creator=a", "creator"),
-        ("query=bpm:1&bpmMin=1", "bpmMin"),
-        ("query=bpm:1&bpmMax=1", "bpmMax"),
+        ("query=bpm:1&mainBpmMin=1", "mainBpmMin"),
+        ("query=bpm:1&mainBpmMax=1", "mainBpmMax"),
         ("query=length:1&lengthMax=1", "lengthMax"),
         ("query=density:1&densityMin=1", "densityMin"),
         ("query=density%3C1&densityMax=1", "densityMax"),
@@ -226,6 +226,7 @@ fn filter_that_is_given_twice_is_an_error() {
         assert!(error.reason.starts_with("must not be given with"), "{query}: {}", error.reason);
     }
     assert!(parse_query_string("query=-creator:a&creator=a&q=").is_ok());
+    assert!(parse_query_string("query=bpm:1&bpmMin=1").is_ok());
     let long = format!("query={}", "x".repeat(201));
     assert_eq!(parse_query_string(&long).unwrap_err().parameter, "query");
 }
@@ -269,7 +270,7 @@ proptest! {
         query in "((-?(keys|rating|ln|bpm|length|title|artist|tag|creator|jack|x)([=:<>]=?)[0-9a-z.,:\"-]{0,6}|\\PC{0,4}) ){0,8}",
     ) {
         let parsed = TypedQuery::parse(&query);
-        for bounds in [parsed.bpm, parsed.length_ms, parsed.density, parsed.rating, parsed.ln_share] {
+        for bounds in [parsed.bpm_main, parsed.length_ms, parsed.density, parsed.rating, parsed.ln_share] {
             prop_assert!(bounds.min.zip(bounds.max).is_none_or(|(min, max)| min <= max));
             prop_assert!(bounds.min.into_iter().chain(bounds.max).all(|bound| bound >= 0.0));
         }

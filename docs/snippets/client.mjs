@@ -10,10 +10,10 @@ const index = new ChartIndex(base, { userAgent: "example-client/1.0 (me@example.
 const charts = [];
 for await (const chart of hashFolder(folder)) {
   if (chart.hash) charts.push(chart);
-  else console.error(`${chart.path}: ${chart.reason}`);
+  else console.error(`${chart.file}: ${chart.reason}`);
 }
 const items = await index.lookupMany(charts.map(({ hash }) => hash), { include: ["links"] });
 for (const [number, item] of items.entries()) {
   const pages = item.status === "known" ? item.sources.map(({ url }) => url) : [];
-  console.log(item.status, charts[number].path, ...pages);
+  console.log(item.status, charts[number].file, ...pages);
 }

@@ -70,9 +70,9 @@ export function hashChartFile(path, bytes) {
   const charts = explained(() => {
     if (!read) refuse("only .osu, .qua, .sm and .ssc files can be read here");
     if (bytes.length > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES / 2 ** 20} MB`);
-    return read(bytes).map((chart) => ({ path, ...hashChart(chart) }));
+    return read(bytes).map((chart) => ({ file: path, ...hashChart(chart) }));
   });
-  if (charts.reason) return [{ path, ...charts }];
+  if (charts.reason) return [{ file: path, ...charts }];
   const hashes = charts.map(({ hash }) => hash);
   return charts.filter(({ hash }, index) => !hash || hashes.indexOf(hash) === index);
 }

@@ -26,18 +26,18 @@ export async function hashFile(path, content) {
       charts.push(...(await chartsOf({ ...entry, path: `${path}/${entry.path}` })));
     }
   } catch (error) {
-    charts.push({ path, reason: reasonOf(error) });
+    charts.push({ file: path, reason: reasonOf(error) });
   }
   return charts;
 }
 
 async function chartsOf({ path, file, reason }) {
-  if (reason) return [{ path, reason }];
+  if (reason) return [{ file: path, reason }];
   try {
     if (file.size > MAX_FILE_BYTES) refuse(`larger than ${MAX_FILE_BYTES / 2 ** 20} MB`);
     return hashChartFile(path, new Uint8Array(await file.arrayBuffer()));
   } catch (error) {
-    return [{ path, reason: reasonOf(error) }];
+    return [{ file: path, reason: reasonOf(error) }];
   }
 }
 

@@ -145,7 +145,7 @@ export class ChartIndexError extends Error {
 /** A chart of a local file. Texts are empty where the file has none. */
 export interface HashedChart {
   /** The path of the file; of a file in an archive, with the path of the archive before it. */
-  path: string;
+  file: string;
   hash: string;
   keys: number;
   /** What the chart has in common with its conversions, if it has enough rows. */
@@ -159,7 +159,7 @@ export interface HashedChart {
 
 /** A file, or one of its charts, that has no note hash. */
 export interface RefusedChart {
-  path: string;
+  file: string;
   reason: string;
   difficulty?: string;
   hash?: undefined;

@@ -23,7 +23,7 @@ async function hashLocalFile(location) {
     file = await open(location);
     return await hashFile(location, new FilePart(file, 0, (await file.stat()).size));
   } catch (error) {
-    return [{ path: location, reason: error.message }];
+    return [{ file: location, reason: error.message }];
   } finally {
     await file?.close();
   }

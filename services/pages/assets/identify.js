@@ -88,7 +88,7 @@ function chartFilesAmong(files) {
 /** A result for each chart of a file or an archive, and one that says why for each that cannot be read. */
 async function resultsOf({ path, file }) {
   const charts = await hashFile(path, file);
-  return charts.length > 0 ? charts : [{ path, reason: "no chart file in the archive" }];
+  return charts.length > 0 ? charts : [{ file: path, reason: "no chart file in the archive" }];
 }
 
 // --- Look-ups ---
@@ -140,16 +140,16 @@ async function countDown(run, ms, status) {
 const COLUMNS = ["file", "chart", "result", "artist", "title", "difficulty", "keys", "hash"];
 
 /** The difficulty in a file that has several. */
-const nameIn = ({ path, difficulty = "" }) => (/\.(?:sm|ssc)$/i.test(path) ? difficulty : "");
+const nameIn = ({ file, difficulty = "" }) => (/\.(?:sm|ssc)$/i.test(file) ? difficulty : "");
 
 /** The values of a result, by column. */
 function rowOf(row) {
-  const { path, hash = "", keys = "", chart, variants = [], reason } = row;
+  const { file, hash = "", keys = "", chart, variants = [], reason } = row;
   const known = chart ?? {};
   const result = reason ? `cannot tell: ${reason}` : chart ? "in the index" : "not in the index";
   const conversion = !chart && variants.length > 0 ? ", but a conversion of it is" : "";
   const { artist = "", title = "", difficulty = "" } = known;
-  return [path, nameIn(row), result + conversion, artist, title, difficulty, keys, hash];
+  return [file, nameIn(row), result + conversion, artist, title, difficulty, keys, hash];
 }
 
 function show(run, results) {
@@ -189,10 +189,10 @@ function link({ hash, artist, title, difficulty }) {
 
 /** The row of a result: its file, what it is, and its hash. */
 function shown(row) {
-  const { path, hash = "", keys, chart, variants = [], reason } = row;
+  const { file, hash = "", keys, chart, variants = [], reason } = row;
   const name = nameIn(row);
-  const file = element("th", { scope: "row" }, isolated(path));
-  if (name) file.append(" ", element("span", { className: "by" }, isolated(name)));
+  const heading = element("th", { scope: "row" }, isolated(file));
+  if (name) heading.append(" ", element("span", { className: "by" }, isolated(name)));
   const cell = element("td", {});
   if (reason) {
     cell.append(`Cannot tell: ${reason}`);
@@ -205,7 +205,7 @@ function shown(row) {
     }
   }
   const code = hash && element("code", { title: hash }, hash.slice(0, 8));
-  return element("tr", {}, file, cell, element("td", {}, keys ? `${keys}K` : ""), element("td", {}, code));
+  return element("tr", {}, heading, cell, element("td", {}, keys ? `${keys}K` : ""), element("td", {}, code));
 }
 
 function start() {

@@ -117,22 +117,22 @@ const FRAGMENTS: &[&str] = &[
 const IDENTITY: &[&str] = &["hash", "variant", "keys"];
 const TEXTS: &[&str] = &["hash", "variant", "keys", "title", "artist", "creator", "difficulty"];
 
-/// What the lines of a program say of charts, and the paths of the files and charts without a hash.
+/// What the lines of a program say of charts, and the names of the files and charts without a hash.
 struct Hashed {
     charts: BTreeSet<String>,
     refused: Vec<String>,
 }
 
 impl Hashed {
-    fn new(lines: &str, path: &str, fields: &[&str]) -> Self {
+    fn new(lines: &str, fields: &[&str]) -> Self {
         let (mut charts, mut refused) = (BTreeSet::new(), Vec::new());
         for line in lines.lines() {
             let line: Value = serde_json::from_str(line).expect("JSON");
             let values: Vec<&Value> = fields.iter().map(|field| &line[field]).collect();
             if line.get("hash").is_some() {
-                charts.insert(json!([line[path], values]).to_string());
+                charts.insert(json!([line["file"], values]).to_string());
             } else {
-                refused.push(line[path].as_str().expect("a path").to_owned());
+                refused.push(line["file"].as_str().expect("a path").to_owned());
             }
         }
         Self { charts, refused }
@@ -143,7 +143,7 @@ impl Hashed {
 fn hashed(folder: &Path, fields: &[&str]) -> [Hashed; 2] {
     let printed = run(node().arg("hash.mjs").arg(folder));
     let expected = crate::program::hashed(folder);
-    [Hashed::new(&printed, "path", fields), Hashed::new(&expected, "file", fields)]
+    [Hashed::new(&printed, fields), Hashed::new(&expected, fields)]
 }
 
 /// The charts that the package leaves out. It must have no other ones than the indexer.

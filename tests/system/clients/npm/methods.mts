@@ -27,7 +27,7 @@ const hashed = charts.flatMap((chart) => (chart.hash === undefined ? [] : [chart
 assert.ok(hashed.length > 20 && hashed.some(({ variant }) => variant));
 const refused = charts.find(({ reason }) => reason);
 assert.match(refused?.reason ?? "", /step type/);
-assert.equal((await hashFile("a.osu", new Blob(["x"])))[0]?.path, "a.osu");
+assert.equal((await hashFile("a.osu", new Blob(["x"])))[0]?.file, "a.osu");
 const timed = hashOfTimedNotes(4, [{ startUs: 0, column: 0 }, { startUs: 9_000, column: 1, endUs: 20_000 }]);
 assert.equal(timed.hash?.length, 64);
 

@@ -13,7 +13,7 @@ const hashesOf = (charts) => charts.map(({ hash, reason }) => hash ?? reason);
 /** The charts of an archive, each as its path and its hash, or why it has none. */
 async function chartsIn(bytes) {
   const charts = await hashFile("a.zip", bytes);
-  return charts.map(({ path, hash, reason }) => [path.replace("a.zip/", ""), hash ?? reason]);
+  return charts.map(({ file, hash, reason }) => [file.replace("a.zip/", ""), hash ?? reason]);
 }
 
 // --- Archives ---

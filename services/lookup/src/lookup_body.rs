@@ -1,11 +1,11 @@
 //! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
 use chart_index_domain::{Chart, ChartOccurrence, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
+use chart_index_http::openapi::extension;
 use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::lookup_schemas::chartsets_schema;
+use utoipa::openapi::schema::{Array, ArrayBuilder, Ref};
 
 /// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
@@ -74,6 +74,12 @@ pub(crate) struct VariantBody<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(required = false, schema_with = chartsets_schema)]
     chartsets: &'a [ChartOccurrence],
+}
+
+/// The derive macro drops extensions of arrays.
+pub(crate) fn chartsets_schema() -> Array {
+    let items = Ref::from_schema_name(ChartOccurrence::name());
+    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
 }
 
 impl<'a> LookupBody<'a> {

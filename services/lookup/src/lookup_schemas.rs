@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, 
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::lookup_body::VariantBody;
+use crate::lookup_body::{VariantBody, chartsets_schema};
 
 /// The body of a lookup.
 pub(crate) struct ChartLookup;
@@ -140,14 +140,8 @@ fn status(value: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some([value]))
 }
 
-/// The derive macro drops extensions of arrays.
+/// As `chartsets_schema`.
 fn variants_schema() -> Array {
     let items = Ref::from_schema_name(VariantBody::name());
     ArrayBuilder::new().items(items).max_items(Some(20)).extensions(Some(extension())).build()
-}
-
-/// As above.
-pub(crate) fn chartsets_schema() -> Array {
-    let items = Ref::from_schema_name(ChartOccurrence::name());
-    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
 }

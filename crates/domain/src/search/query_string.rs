@@ -54,8 +54,8 @@ const NAMES: [&str; 27] = [
     "after",
 ];
 
-/// The parameters whose values are separated by commas. Several of one name are one list: many clients ignore
-/// `explode: false` of OpenAPI.
+/// The parameters whose values are separated by commas. Several of one name are one list: many clients
+/// ignore `explode: false` of OpenAPI.
 const LISTS: [&str; 2] = ["keys", "include"];
 
 /// Parses the query string of `GET /api/chartsets`, without its `?`.
@@ -63,7 +63,8 @@ const LISTS: [&str; 2] = ["keys", "include"];
 /// Unknown parameters are ignored, empty values are treated as absent, and numbers out of range are clamped.
 ///
 /// # Errors
-/// The first parameter that occurs twice and is no list, is not UTF-8, is malformed, or contradicts another one.
+/// The first parameter that occurs twice and is no list, is not UTF-8, is malformed, or contradicts another
+/// one.
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
     let [
         q,

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::PathBuf;
 
-use chart_index_domain::{ExportManifest, ExportName, ExportedFile};
+use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
 use chart_index_http::{ApiError, Resource};
 use clap::Args;
 use tokio::fs::{self, File};
@@ -117,4 +117,14 @@ pub(crate) const NOT_FOUND: ApiError = ApiError::NotFound(Resource::Export);
 /// Files may be on a network: every error but a missing file may be temporary.
 fn read_error(error: io::Error) -> ApiError {
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { ApiError::Unavailable(error.into()) }
+}
+
+/// The media type of a file.
+pub(super) const fn media_type(file: ExportFile) -> &'static str {
+    match file {
+        ExportFile::Rox => "application/x-tar",
+        ExportFile::Parquet => "application/vnd.apache.parquet",
+        // All others are compressed. RFC 8878.
+        _ => "application/zstd",
+    }
 }

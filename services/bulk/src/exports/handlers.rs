@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 use utoipa::IntoResponses;
 
-use super::export_files::{NOT_FOUND, StoredManifest};
+use super::export_files::{NOT_FOUND, StoredManifest, media_type};
 use super::openapi::{
     ExportNameParam, LatestResponses, ManifestResponses, Ranged, SignatureResponses, file_responses,
 };
@@ -182,13 +182,4 @@ async fn file_response(
 
 fn header_value(text: &str) -> Result<axum::http::HeaderValue, ApiError> {
     text.parse().map_err(|error: axum::http::header::InvalidHeaderValue| ApiError::Internal(error.into()))
-}
-
-pub(super) const fn media_type(file: ExportFile) -> &'static str {
-    match file {
-        ExportFile::Rox => "application/x-tar",
-        ExportFile::Parquet => "application/vnd.apache.parquet",
-        // All others are compressed. RFC 8878.
-        _ => "application/zstd",
-    }
 }

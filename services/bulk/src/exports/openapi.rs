@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
-use super::handlers::media_type;
+use super::export_files::media_type;
 
 /// Why an export is not served.
 const MISSING: [ErrorType; 2] = [ErrorType::NotFound, ErrorType::ExportWithdrawn];

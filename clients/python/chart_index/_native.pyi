@@ -41,10 +41,10 @@ class ChartIndex:
         """The JSON at a path such as /api/changes, for endpoints that have no method of their own."""
     def get_bytes(self, path: str) -> bytes:
         """The body at a path. Redirects are followed."""
-    def lookup(self, hash: str, *, include: Sequence[_Include] = ...) -> ChartLookup:
+    def lookup(self, hash: str, *, include: Sequence[_Include] | None = None) -> ChartLookup:
         """Looks up a chart by its note hash. An unknown chart is no error."""
     def lookup_many(
-        self, charts: Iterable[str | ChartReference], *, include: Sequence[_Include] = ...
+        self, charts: Iterable[str | ChartReference], *, include: Sequence[_Include] | None = None
     ) -> list[BatchLookupItem]:
         """Looks up any number of charts, and returns an item for each, in their order.
 
@@ -52,7 +52,9 @@ class ChartIndex:
         """
     def search(self, **filters: Unpack[SearchFilters]) -> Chartsets:
         """The chartsets that match, in the order of sort. They are read page by page."""
-    def chartset(self, id: str, *, include: Sequence[_Include | Literal["updated"]] = ...) -> ChartsetDetail:
+    def chartset(
+        self, id: str, *, include: Sequence[_Include | Literal["updated"]] | None = None
+    ) -> ChartsetDetail:
         """A chartset with its charts."""
     def rox(self, hash: str) -> bytes:
         """The ROX file of a chart."""

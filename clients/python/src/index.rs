@@ -70,27 +70,27 @@ impl ChartIndex {
         Ok(PyBytes::new(py, &wait(py, &self.runtime, self.index.get_bytes(path))?))
     }
 
-    #[pyo3(signature = (hash, *, include=vec![]))]
+    #[pyo3(signature = (hash, *, include=None))]
     fn lookup<'py>(
         &self,
         py: Python<'py>,
         hash: &str,
-        include: Vec<Bound<'py, PyAny>>,
+        include: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (hash, include) = (note_hash(hash)?, fields(py, include)?);
+        let (hash, include) = (note_hash(hash)?, fields(include)?);
         parsed(py, &wait(py, &self.runtime, self.index.lookup_as::<Json>(hash, &include))?)
     }
 
-    #[pyo3(signature = (charts, *, include=vec![]))]
+    #[pyo3(signature = (charts, *, include=None))]
     fn lookup_many<'py>(
         &self,
         py: Python<'py>,
         charts: &Bound<'py, PyAny>,
-        include: Vec<Bound<'py, PyAny>>,
+        include: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let charts: Vec<ChartKey> =
             charts.try_iter()?.map(|chart| chart_key(&chart?)).collect::<PyResult<_>>()?;
-        let include = fields(py, include)?;
+        let include = fields(include)?;
         let mut found = Vec::<Json>::with_capacity(charts.len());
         wait(py, &self.runtime, self.index.lookup_into(&charts, &include, &mut found))?;
         found.iter().map(|item| parsed(py, item)).collect()
@@ -105,15 +105,15 @@ impl ChartIndex {
         Ok(Chartsets { chartsets: self.index.search_as(&filters), runtime: Arc::clone(&self.runtime) })
     }
 
-    #[pyo3(signature = (id, *, include=vec![]))]
+    #[pyo3(signature = (id, *, include=None))]
     fn chartset<'py>(
         &self,
         py: Python<'py>,
         id: &str,
-        include: Vec<Bound<'py, PyAny>>,
+        include: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let id: ChartsetId = id.parse().map_err(value_error)?;
-        let include = fields(py, include)?;
+        let include = fields(include)?;
         parsed(py, &wait(py, &self.runtime, self.index.chartset_as::<Json>(id, &include))?)
     }
 
@@ -188,11 +188,17 @@ fn wait<T: Send>(
         loop {
             tokio::select! {
                 response = &mut request => return response.map_err(|error| request_error(&error)),
-                () = tokio::time::sleep(SIGNAL_INTERVAL) => Python::attach(|py| py.check_signals())?,
+                () = tokio::time::sleep(SIGNAL_INTERVAL) => check_signals()?,
             }
         }
     };
     py.detach(|| runtime.block_on(request))
+}
+
+/// Runs the handlers of signals that have arrived, such as that of Ctrl-C, which raises.
+fn check_signals() -> PyResult<()> {
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general enough")]
+    Python::attach(|py| py.check_signals())
 }
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
@@ -203,8 +209,8 @@ fn note_hash(text: &str) -> PyResult<NoteHash> {
     text.parse().map_err(value_error)
 }
 
-fn fields(py: Python<'_>, include: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Include>> {
-    include.iter().map(|field| from_python(py, field, "include")).collect()
+fn fields(include: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Include>> {
+    include.map_or(Ok(Vec::new()), |include| from_python(include.py(), include, "include"))
 }
 
 /// A note hash, or a dictionary with another key.

@@ -40,8 +40,8 @@ pub(crate) async fn read_decoded(response: Response) -> Result<Bytes, Error> {
         return Ok(body.into());
     }
     let mut decoded = Vec::new();
-    let mut decoder = GzDecoder::new(&*body).take(MAX_BYTES as u64 + 1);
-    decoder.read_to_end(&mut decoded).map_err(InvalidResponse::Gzip)?;
+    let mut reader = GzDecoder::new(&*body).take(MAX_BYTES as u64 + 1);
+    reader.read_to_end(&mut decoded).map_err(InvalidResponse::Gzip)?;
     if decoded.len() > MAX_BYTES { Err(Error::TooLong { limit: MAX_BYTES }) } else { Ok(decoded.into()) }
 }
 
@@ -50,12 +50,11 @@ impl Error {
     pub async fn from_response(response: Response) -> Self {
         let status = response.status().as_u16();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let problem = match location {
-            Some(location) => Problem { detail: format!("redirected to {location}"), ..Problem::default() },
-            None => {
-                let body = read_body(response, MAX_PROBLEM_BYTES).await.unwrap_or_default();
-                serde_json::from_slice(&body).unwrap_or_default()
-            }
+        let problem = if let Some(location) = location {
+            Problem { detail: format!("redirected to {location}"), ..Problem::default() }
+        } else {
+            let body = read_body(response, MAX_PROBLEM_BYTES).await.unwrap_or_default();
+            serde_json::from_slice(&body).unwrap_or_default()
         };
         Self::Problem(Box::new(Problem { status, ..problem }))
     }

@@ -65,7 +65,7 @@ impl Builder {
     /// How often a refused request is repeated: 10 times by default.
     #[must_use]
     pub fn max_retries(mut self, max_retries: u32) -> Self {
-        self.retries.max_retries = max_retries;
+        self.retries.max = max_retries;
         self
     }
 
@@ -152,7 +152,7 @@ impl ChartIndex {
     /// The same with further settings.
     #[must_use]
     pub fn builder(base: &str, user_agent: &str) -> Builder {
-        let retries = Retries { max_retries: 10, max_wait: Duration::from_mins(10), only_when_asked: false };
+        let retries = Retries { max: 10, max_wait: Duration::from_mins(10), only_when_asked: false };
         let cache = Box::new(MemoryCache::default());
         let (base, user_agent) = (base.to_owned(), user_agent.to_owned());
         Builder { base, user_agent, retries, cache, on_pause: None }

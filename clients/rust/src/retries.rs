@@ -20,7 +20,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// How often a refused request is repeated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retries {
-    pub(crate) max_retries: u32,
+    pub(crate) max: u32,
     /// The longest total pause of a request.
     pub(crate) max_wait: Duration,
     /// Whether only a refusal with `Retry-After` is followed by a pause.
@@ -41,7 +41,7 @@ impl Retries {
     /// latter is up to a half longer, so that clients that were refused together do not return together. `None`
     /// if the request is not repeated.
     pub(crate) fn pause(&self, headers: &HeaderMap, earlier: u32, random: f64) -> Option<Duration> {
-        if earlier >= self.max_retries {
+        if earlier >= self.max {
             return None;
         }
         let backoff = || {
@@ -69,7 +69,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    const RETRIES: Retries = Retries { max_retries: 10, max_wait: Duration::MAX, only_when_asked: false };
+    const RETRIES: Retries = Retries { max: 10, max_wait: Duration::MAX, only_when_asked: false };
 
     fn seconds(date: Option<&str>, retry_after: Option<&str>, earlier: u32, random: f64) -> u64 {
         let mut headers = HeaderMap::new();
@@ -107,7 +107,7 @@ mod tests {
             }
         }
         assert_eq!(RETRIES.pause(&HeaderMap::new(), 10, 0.0), None);
-        let endless = Retries { max_retries: u32::MAX, ..RETRIES };
+        let endless = Retries { max: u32::MAX, ..RETRIES };
         assert_eq!(endless.pause(&HeaderMap::new(), u32::MAX - 1, 0.0), Some(MAX_BACKOFF));
         let only_when_asked = Retries { only_when_asked: true, ..RETRIES };
         assert_eq!(only_when_asked.pause(&HeaderMap::new(), 0, 0.0), None);

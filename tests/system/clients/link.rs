@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// 256 kbit/s.
-const BYTES_PER_SECOND: usize = 32_000;
+const BYTES_PER_SECOND: u32 = 32_000;
 /// The number of hashes of a batch that arrives in time.
 const MAX_HASHES: usize = 300;
 /// A `Retry-After` of 2 s as a date, and a pause that the client chooses.
@@ -113,13 +113,13 @@ async fn read_request(client: &mut TcpStream) -> (String, Vec<u8>) {
 }
 
 async fn copy_slowly(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) {
-    let mut chunk = [0; BYTES_PER_SECOND / 20];
+    let mut chunk = [0; 1_600];
     loop {
         match from.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
             Ok(bytes) => {
-                let seconds = bytes as f64 / BYTES_PER_SECOND as f64;
-                tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+                let seconds = Duration::from_secs(bytes as u64);
+                tokio::time::sleep(seconds / BYTES_PER_SECOND).await;
                 if to.write_all(&chunk[..bytes]).await.is_err() {
                     break;
                 }

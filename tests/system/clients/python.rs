@@ -1,4 +1,4 @@
-//! The PyPI package.
+//! The Python package.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -44,10 +44,8 @@ fn package(folder: &Path) {
 fn manifest() -> String {
     let root = fs::read_to_string(workspace_root().join("Cargo.toml")).expect("a file");
     let (_, profiles) = root.split_once("[profile.dev]").expect("the profiles");
-    let patches: String = PACKAGES
-        .iter()
-        .map(|name| format!("{name} = {{ path = \"{name}-{}\" }}\n", env!("CARGO_PKG_VERSION")))
-        .collect();
+    let patch = |name| format!("{name} = {{ path = \"{name}-{}\" }}\n", env!("CARGO_PKG_VERSION"));
+    let patches = PACKAGES.map(patch).concat();
     format!(
         "[package]\nname = \"client\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [workspace]\nresolver = \"3\"\n\n\

@@ -295,7 +295,6 @@ INSERT INTO chart_analysis (listed_version) VALUES (1);
 CREATE TABLE shown_charts (
     bpm_min      double precision NOT NULL,
     bpm_max      double precision NOT NULL,
-    bpm_main     double precision NOT NULL,
     length_ms    bigint NOT NULL,
     density_peak double precision NOT NULL,
     notes        bigint NOT NULL,
@@ -329,7 +328,7 @@ BEGIN
             AND EXISTS (SELECT FROM chartsets WHERE id = chartset AND shown)
     ), written AS (
         INSERT INTO shown_charts
-        SELECT bpm_min, bpm_max, bpm_main, length_ms, density_peak, notes, keys, (200 * lns + notes) / (2 * notes),
+        SELECT bpm_min, bpm_max, length_ms, density_peak, notes, keys, (200 * lns + notes) / (2 * notes),
                listed_rating, chartset, row_shares
         FROM listed
     )

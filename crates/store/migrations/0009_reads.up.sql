@@ -75,7 +75,6 @@ FROM chartsets AS chartset CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(chart.keys), '{}') AS key_counts,
            coalesce(array_agg(chart.bpm_min), '{}') AS lowest_bpms,
            coalesce(array_agg(chart.bpm_max), '{}') AS highest_bpms,
-           coalesce(array_agg(chart.bpm_main), '{}') AS main_bpms,
            coalesce(array_agg(chart.length_ms), '{}') AS lengths_ms,
            coalesce(array_agg(chart.density_peak), '{}') AS densities,
            coalesce(array_agg(chart.ln_share), '{}') AS ln_shares,

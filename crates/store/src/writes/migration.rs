@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::connection::database_locale::{NoLetters, has_letters};
 use crate::connection::pooled_connection::PooledConnection;
 use crate::error::{is_lock_timeout, is_undefined_table};
-use crate::writes::folding;
+use crate::writes::{folding, listed_charts};
 use crate::{Store, StoreError};
 
 /// `lock_timeout` of a migration in a transaction. While it waits for a table, all reads and writes of the
@@ -113,8 +113,8 @@ impl Store {
         Ok(version)
     }
 
-    /// Applies the pending migrations, and folds the catalogue again if the version of its text folding is not
-    /// that of this program. Several processes may call it at once. A newer schema stays as it is.
+    /// Applies the pending migrations, fills what lists filter charts by where an earlier version left it empty,
+    /// and folds the catalogue again if the version of its text folding is not that of this program. Several processes may call it at once. A newer schema stays as it is.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] also if a table could not be locked within half a second. The previous
@@ -123,9 +123,14 @@ impl Store {
     pub async fn migrate(&self) -> Result<(), StoreError> {
         self.check_locale().await?;
         self.apply(&MIGRATOR).await?;
-        let operation = "fold the catalogue";
+        let operation = "update the rows of an earlier version";
         let mut connection = self.migration_connection(operation).await?;
-        let result = folding::fold_catalogue(&mut connection).await.map_err(MigrateError::Execute);
+        // First the lists: replicas become ready when the folding has its version.
+        let result = async {
+            listed_charts::fill(&mut connection).await?;
+            folding::fold_catalogue(&mut connection).await
+        };
+        let result = result.await.map_err(MigrateError::Execute);
         finish(operation, connection, result).await
     }
 

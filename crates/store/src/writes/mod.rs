@@ -7,6 +7,7 @@ pub(crate) mod folding;
 pub(crate) mod import;
 pub(crate) mod incremental_ingest;
 pub(crate) mod last_ingest;
+pub(crate) mod listed_charts;
 pub(crate) mod migration;
 #[cfg(test)]
 pub(crate) mod migration_tests;

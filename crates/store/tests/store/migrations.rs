@@ -85,6 +85,21 @@ async fn several_processes_can_migrate_at_once() {
     }
 }
 
+/// Those of a version before the column.
+#[tokio::test]
+async fn rows_without_a_main_bpm_are_filled() {
+    let catalogue = Catalogue::create().await;
+    for number in 1..=3 {
+        catalogue.put(&folder(number, [chart(number)]), 10).await;
+    }
+    let rows = "SELECT string_agg(shown_charts::text, ' ' ORDER BY chartset_id) FROM shown_charts";
+    let filled = catalogue.database.psql(rows);
+    let _ = catalogue.database.psql("UPDATE shown_charts SET bpm_main = NULL");
+    assert_ne!(catalogue.database.psql(rows), filled);
+    catalogue.store.migrate().await.unwrap();
+    assert_eq!(catalogue.database.psql(rows), filled);
+}
+
 /// Blocks every migration, as an ingest blocks one that changes a table of the catalogue: the first one waits
 /// for no other table.
 const BLOCK_MIGRATIONS: &str = "LOCK TABLE _sqlx_migrations IN SHARE MODE";

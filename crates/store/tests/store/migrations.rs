@@ -89,8 +89,8 @@ async fn several_processes_can_migrate_at_once() {
 #[tokio::test]
 async fn rows_without_a_main_bpm_are_filled() {
     let catalogue = Catalogue::create().await;
-    for number in 1..=3 {
-        catalogue.put(&folder(number, [chart(number)]), 10).await;
+    for number in 1..=3_u32 {
+        catalogue.put(&folder(number.into(), [chart(number)]), 10).await;
     }
     let rows = "SELECT string_agg(shown_charts::text, ' ' ORDER BY chartset_id) FROM shown_charts";
     let filled = catalogue.database.psql(rows);

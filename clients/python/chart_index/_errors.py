@@ -7,7 +7,9 @@ class ChartIndexError(Exception):
     def __init__(
         self, message: str, status: int | None, type: str, detail: str, retry_after: float | None
     ) -> None:
-        super().__init__(message)
+        # All of them, so that it can be pickled.
+        super().__init__(message, status, type, detail, retry_after)
+        self.message = message
         self.status = status
         """The status of the response; None without a response of an index."""
         self.type = type
@@ -16,3 +18,6 @@ class ChartIndexError(Exception):
         """What is wrong with this request."""
         self.retry_after = retry_after
         """The pause in seconds that the index asked for, if it was too long."""
+
+    def __str__(self) -> str:
+        return self.message

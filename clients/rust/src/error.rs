@@ -54,6 +54,9 @@ pub enum InvalidResponse {
     /// Its items are in another order.
     #[error("no item for {0} in its place")]
     Item(String),
+    /// It has the cursor of its request.
+    #[error("the next page is the same one")]
+    Cursor,
     /// It is no hash filter of this version.
     #[error(transparent)]
     HashFilter(#[from] crate::InvalidHashFilter),

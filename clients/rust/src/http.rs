@@ -16,8 +16,8 @@ use crate::retries::{Pause, REFUSALS, Retries};
 use crate::{Cache, CachedResponse, Error, MemoryCache};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout for the next bytes of a response.
-const READ_TIMEOUT: Duration = Duration::from_mins(1);
+/// Timeout for the next bytes of a response: longer than the change feed waits.
+const READ_TIMEOUT: Duration = Duration::from_secs(90);
 const MAX_REDIRECTS: usize = 5;
 /// The maximum number of charts in a batch lookup.
 pub(crate) const MAX_CHARTS: usize = 1_000;

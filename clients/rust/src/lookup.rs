@@ -161,7 +161,7 @@ impl ChartIndex {
         while !rest.is_empty() {
             let max = self.0.batch.load(Ordering::Relaxed).min(max_charts(include));
             let (batch, others) = rest.split_at(rest.len().min(max));
-            let keys: Vec<ChartKey> = batch.iter().map(|key| (*key).into()).collect();
+            let keys: Vec<ChartKey> = batch.iter().map(|key| wanted((*key).into(), include)).collect();
             if let Some(items) = self.post_batch(&path, &keys).await? {
                 for item in items {
                     found.push(serde_json::from_str(item.get())?);
@@ -193,6 +193,14 @@ fn max_charts(include: &[Include]) -> usize {
         [false, false] => MAX_CHARTS,
         [true, true] => MAX_WITH_BOTH,
         _ => MAX_WITH_LIST,
+    }
+}
+
+/// The key without a variant where that has no use: a batch of the maximum size would be too long with them.
+fn wanted(chart: ChartKey, include: &[Include]) -> ChartKey {
+    match chart {
+        ChartKey::Hash { hash, .. } if !include.contains(&Include::Variants) => hash.into(),
+        _ => chart,
     }
 }
 
@@ -259,6 +267,14 @@ mod tests {
                 assert_eq!(serde_json::from_value::<ChartKey>(json!(chart)).unwrap(), chart);
             }
         }
+    }
+
+    #[test]
+    fn variants_are_sent_where_they_are_included() {
+        let hash = NoteHash::from_bytes([1; 32]);
+        let chart = ChartKey::Hash { hash, variant: Some(Variant::from_bytes([1; 32])) };
+        assert_eq!(wanted(chart, &[Include::Links]), hash.into());
+        assert_eq!(wanted(chart, &[Include::Links, Include::Variants]), chart);
     }
 
     #[test]

@@ -48,6 +48,9 @@ impl<T: DeserializeOwned> Chartsets<T> {
             let mut url = self.url.clone();
             url.query_pairs_mut().append_pair("after", after);
             let page: Page<T> = serde_json::from_slice(&self.index.get_url(url).await?)?;
+            if page.next_after == self.after {
+                return Err(InvalidResponse::Cursor.into());
+            }
             (self.items, self.after) = (page.items, page.next_after);
         }
         Ok(self.items.pop_front())

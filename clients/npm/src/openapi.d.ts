@@ -863,6 +863,8 @@ export interface components {
              * @description Number of chartsets
              */
             chartsets: number;
+            /** @description How to reach the operator, an e-mail address or a URL; omitted if the operator names none */
+            contact?: string;
             /**
              * Format: int64
              * @description When the snapshot was taken
@@ -875,6 +877,8 @@ export interface components {
              * @description Version of the format of the files, 1
              */
             formatVersion: number;
+            /** @description The licence of the records, an [SPDX identifier](https://spdx.org/licenses/) or a URL; omitted if the operator names none */
+            license?: string;
             /** @description The [lineage](/docs/change-feed#lineage) of `sequence`; omitted by earlier versions of the program */
             lineage?: components["schemas"]["Lineage"];
             /**
@@ -887,6 +891,8 @@ export interface components {
              * @description The last sequence of the [change feed](/docs/change-feed) that the export includes
              */
             sequence: number;
+            /** @description URL of the terms of use; omitted if there are none */
+            terms?: string;
         };
         FileDigest: string;
         FileMd5: string;
@@ -1606,6 +1612,10 @@ export interface operations {
                 lnMax?: number;
                 /** @description Percent. The share of long notes of [one chart](/docs/api/chartset-list#filters-for-one-chart), rounded to whole percent, is in this range ([extension](/docs/api/extensions)). Default: unbounded */
                 lnMin?: number;
+                /** @description Decimal numbers. The main BPM, `bpmMain`, of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
+                mainBpmMax?: number;
+                /** @description Decimal numbers. The main BPM, `bpmMain`, of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
+                mainBpmMin?: number;
                 /** @description `chart`: all filters are met by [one chart](/docs/api/chartset-list#filters-for-one-chart) ([extension](/docs/api/extensions)) */
                 match?: "chart";
                 /** @description The number of notes of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
@@ -1995,6 +2005,10 @@ export interface operations {
                 lnMax?: number;
                 /** @description Percent. The share of long notes of [one chart](/docs/api/chartset-list#filters-for-one-chart), rounded to whole percent, is in this range ([extension](/docs/api/extensions)). Default: unbounded */
                 lnMin?: number;
+                /** @description Decimal numbers. The main BPM, `bpmMain`, of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
+                mainBpmMax?: number;
+                /** @description Decimal numbers. The main BPM, `bpmMain`, of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */
+                mainBpmMin?: number;
                 /** @description `chart`: all filters are met by [one chart](/docs/api/chartset-list#filters-for-one-chart) ([extension](/docs/api/extensions)) */
                 match?: "chart";
                 /** @description The number of notes of [one chart](/docs/api/chartset-list#filters-for-one-chart) is in this range ([extension](/docs/api/extensions)). Default: unbounded */

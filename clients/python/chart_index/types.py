@@ -348,6 +348,12 @@ class ExportManifest(TypedDict):
     lostCharts: NotRequired[int]
     """Number of charts of the index that are left out, since the index has lost their ROX files; omitted if
     there is none"""
+    contact: NotRequired[str]
+    """How to reach the operator, an e-mail address or a URL; omitted if the operator names none"""
+    license: NotRequired[str]
+    """The licence of the records, an SPDX identifier or a URL; omitted if the operator names none"""
+    terms: NotRequired[str]
+    """URL of the terms of use; omitted if there are none"""
     files: list[ExportedFile]
     """The other files, apart from the signature"""
 
@@ -544,6 +550,12 @@ class SearchFilters(TypedDict):
     bpmMax: NotRequired[float]
     """Decimal numbers, also with an exponent (`1.745e2`). The BPM range of the set overlaps this range.
     Default: unbounded"""
+    mainBpmMin: NotRequired[float]
+    """Decimal numbers. The main BPM, `bpmMain`, of one chart is in this range (extension). Default:
+    unbounded"""
+    mainBpmMax: NotRequired[float]
+    """Decimal numbers. The main BPM, `bpmMain`, of one chart is in this range (extension). Default:
+    unbounded"""
     lengthMin: NotRequired[float]
     """Decimal seconds. The length range of the set overlaps this range. Default: unbounded"""
     lengthMax: NotRequired[float]

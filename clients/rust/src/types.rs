@@ -505,6 +505,15 @@ pub struct ExportManifest {
     /// if there is none
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_charts: Option<u64>,
+    /// How to reach the operator, an e-mail address or a URL; omitted if the operator names none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    /// The licence of the records, an SPDX identifier or a URL; omitted if the operator names none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
+    /// URL of the terms of use; omitted if there are none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<String>,
     /// The other files, apart from the signature
     pub files: Vec<ExportedFile>,
 }
@@ -671,6 +680,14 @@ pub struct SearchFilters {
     /// Default: unbounded
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bpm_max: Option<f64>,
+    /// Decimal numbers. The main BPM, `bpmMain`, of one chart is in this range (extension). Default:
+    /// unbounded
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub main_bpm_min: Option<f64>,
+    /// Decimal numbers. The main BPM, `bpmMain`, of one chart is in this range (extension). Default:
+    /// unbounded
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub main_bpm_max: Option<f64>,
     /// Decimal seconds. The length range of the set overlaps this range. Default: unbounded
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_min: Option<f64>,

@@ -45,8 +45,8 @@ function pathOf(form) {
     if (fields.has(name)) fields.set(name, fields.getAll(name).join(","));
   }
   if (fields.get("sort") === "relevance" && !fields.get("query")?.trim()) fields.delete("sort");
-  // A text without filters has an address without a redirect.
-  if (/^[^"=:<>]+$/.test(fields.get("query") ?? "")) {
+  // A text without filters has an address without a redirect. `7k` and `-word` are filters as well.
+  if (/^(?!(?:.*\s)?(?:-|\d+k(?:\s|$)))[^"=:<>]+$/i.test(fields.get("query") ?? "")) {
     fields.set("q", fields.get("query"));
     fields.delete("query");
   }
@@ -233,7 +233,7 @@ function startList() {
     if (link.closest("#results")) remember({ focus: link.getAttribute("href") });
     if (!isList(url) || url.hash || !link.closest("#results, #filters")) return;
     event.preventDefault();
-    if (link.closest("#filter-state")) rememberKeys(url.searchParams.getAll("keys"));
+    if (link.closest("#filter-state") || !url.search) rememberKeys(url.searchParams.getAll("keys"));
     if (link.dataset.view !== undefined) {
       stored.set("view", link.dataset.view === "cards" ? "cards" : "");
       const query = new URLSearchParams(location.search);
@@ -265,7 +265,8 @@ function startList() {
   applyView();
   // Most people play one number of keys: the list without filters begins with theirs.
   const keys = stored.get("key-counts");
-  if (keys && type === "navigate" && shown === "/") show(`/?keys=${keys}`, { isEntry: true });
+  const isKnown = /^[4-7](,[4-7])*$/.test(keys ?? "");
+  if (isKnown && type === "navigate" && shown === "/" && !location.hash) show(`/?keys=${keys}`, { isEntry: true });
 }
 
 /** The remembered view, unless the address names one. */

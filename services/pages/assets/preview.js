@@ -124,7 +124,7 @@ class Preview {
     this.seekBar.oninput = () => this.seek(Number(this.seekBar.value));
     document.addEventListener("visibilitychange", () => document.hidden && this.pause());
     document.addEventListener("keydown", (event) => {
-      const isTaken = event.target.closest("a, button, input, select, summary, textarea, dialog");
+      const isTaken = event.target.closest("a, button, input, select, summary, textarea, dialog, .scroll");
       const steps = { " ": 0, ArrowLeft: -1000, ArrowRight: 1000 }[event.key];
       if (steps === undefined || event.ctrlKey || event.metaKey || event.altKey || isTaken) return;
       event.preventDefault();
@@ -132,6 +132,10 @@ class Preview {
       else this.toggle();
     });
     window.addEventListener("hashchange", () => this.openMoment());
+    // A link to the moment of the address changes no hash.
+    document.addEventListener("click", (event) => {
+      if (event.target.closest?.("a")?.href === location.href) this.openMoment();
+    });
     window.addEventListener("beforeprint", () => this.print(true));
     window.addEventListener("afterprint", () => this.print(false));
     // The style sheet may arrive after this module.

@@ -170,7 +170,7 @@ impl ChartTemplate {
         let (siblings, more_siblings) = Sibling::all(siblings, chart.hash);
         Self {
             layout,
-            curve: page.curve.as_ref().map(Curve::figure).unwrap_or_default(),
+            curve: page.curve.as_ref().map(|curve| Curve::figure(curve, numbers)).unwrap_or_default(),
             download,
             home,
             other_sets: sets,
@@ -182,11 +182,7 @@ impl ChartTemplate {
             length_ms: numbers.length_ms,
             difficulty: meters::difficulty(chart, page.percentiles),
             facts: meters::facts(chart, page.percentiles),
-            moments: page
-                .curve
-                .as_ref()
-                .map(|curve| moments::densest(curve, numbers.length_ms))
-                .unwrap_or_default(),
+            moments: page.curve.as_ref().map(|curve| moments::densest(curve, numbers)).unwrap_or_default(),
             patterns: chart.patterns.as_ref().map(meters::pattern_parts),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,

@@ -45,7 +45,7 @@ impl ChartRow {
             density_avg: format::density(numbers.density_avg),
             density_peak: format::density(numbers.density_peak),
             creator: (!chart.creator.is_empty()).then(|| CreatorLink::new(&chart.creator)),
-            curve: density.map(Curve::in_line).unwrap_or_default(),
+            curve: density.map(|curve| Curve::in_line(curve, numbers)).unwrap_or_default(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use chart_index_domain::DensityCurve;
+use chart_index_domain::{ChartNumbers, DensityCurve};
 
 use crate::level;
 
@@ -32,18 +32,17 @@ pub(crate) struct Area {
 
 impl Curve {
     /// A curve in a line of text.
-    pub(crate) fn in_line(curve: &DensityCurve) -> Self {
-        Self::draw(curve, LINE_STEPS)
+    pub(crate) fn in_line(curve: &DensityCurve, numbers: &ChartNumbers) -> Self {
+        Self::draw(densities(curve, numbers), LINE_STEPS)
     }
 
     /// A curve as a figure of its own.
-    pub(crate) fn figure(curve: &DensityCurve) -> Self {
-        Self::draw(curve, FIGURE_STEPS)
+    pub(crate) fn figure(curve: &DensityCurve, numbers: &ChartNumbers) -> Self {
+        Self::draw(densities(curve, numbers), FIGURE_STEPS)
     }
 
     /// Draws each run of bars of one colour as an area, with as few commands as possible.
-    fn draw(curve: &DensityCurve, height: u8) -> Self {
-        let densities = curve.densities();
+    fn draw(densities: [f64; DensityCurve::PARTS], height: u8) -> Self {
         let peak = densities.iter().copied().fold(0.0, f64::max);
         let bars = densities.map(|density| (level::colour_of_part(density), steps(density / peak, height)));
         let mut areas: Vec<Area> = Vec::new();
@@ -61,6 +60,21 @@ impl Curve {
         }
         Self { height, areas }
     }
+}
+
+/// The density of each part of a chart, in notes per second, over at least a second around it: in a part that is
+/// shorter, a single note would be a peak. None is above the peak of the chart.
+pub(crate) fn densities(curve: &DensityCurve, numbers: &ChartNumbers) -> [f64; DensityCurve::PARTS] {
+    let densities = curve.densities();
+    // On each side of a part.
+    let neighbours = (DensityCurve::PARTS * 500).checked_div(numbers.length_ms as usize).unwrap_or(0);
+    std::array::from_fn(|part| {
+        let end = (part + neighbours + 1).min(DensityCurve::PARTS);
+        let around = &densities[part.saturating_sub(neighbours)..end];
+        let (sum, count) =
+            around.iter().fold((0.0, 0.0), |(sum, count), density| (sum + density, count + 1.0));
+        numbers.density_peak.min(sum / count)
+    })
 }
 
 /// Appends adjacent bars that begin at this one.
@@ -83,7 +97,7 @@ mod tests {
     use super::*;
 
     fn drawn(values: [u8; DensityCurve::PARTS]) -> Vec<(usize, String)> {
-        let curve = Curve::in_line(&DensityCurve::from_bytes(values));
+        let curve = Curve::draw(DensityCurve::from_bytes(values).densities(), LINE_STEPS);
         curve.areas.into_iter().map(|area| (area.colour, area.path)).collect()
     }
 
@@ -91,6 +105,16 @@ mod tests {
     fn value(density: u32) -> u8 {
         let starts = (0..48 * density).map(|note| note * 1_000 / density.max(1));
         DensityCurve::from_starts(starts, 48_000).as_bytes()[10]
+    }
+
+    /// A note every second, in parts of a quarter of a second.
+    #[test]
+    fn density_of_short_parts_is_that_around_them() {
+        let curve = DensityCurve::from_starts((0..12).map(|second| 1_000 * second), 12_000);
+        assert!(curve.densities().iter().any(|density| *density > 3.0));
+        let numbers = ChartNumbers { length_ms: 12_000, density_peak: 1.0, ..ChartNumbers::default() };
+        let found = densities(&curve, &numbers);
+        assert!(found.iter().all(|density| (0.7..=1.0).contains(density)), "{found:?}");
     }
 
     #[test]
@@ -127,7 +151,7 @@ mod tests {
         for _ in 0..1_000 {
             let most = random.u8(1..=255);
             let values = std::array::from_fn(|_| random.u8(0..=most));
-            let curve = Curve::figure(&DensityCurve::from_bytes(values));
+            let curve = Curve::draw(DensityCurve::from_bytes(values).densities(), FIGURE_STEPS);
             assert!(curve.areas.len() <= level::STOPS.len());
             let bars: usize = curve.areas.iter().map(|area| bars(&area.path)).sum();
             assert_eq!(bars, values.iter().filter(|value| **value > 0).count(), "{values:?}");

@@ -1,13 +1,17 @@
 //! Where a chart gets hard: the densest parts of its curve.
 
-use chart_index_domain::DensityCurve;
+use chart_index_domain::{ChartNumbers, DensityCurve};
 
+use crate::curve::densities;
 use crate::{format, level};
 
 /// The maximum number of parts that are named.
 const MAX: usize = 3;
 /// How many parts of the curve lie between them at least: a peak is one of them.
 const DISTANCE: usize = 5;
+
+/// The length from which charts have moments: in a shorter one, they would be a few seconds apart.
+const MIN_LENGTH_MS: u32 = 30_000;
 
 /// A part of a chart.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,9 +24,12 @@ pub(crate) struct Moment {
     pub(crate) colour: usize,
 }
 
-/// The densest parts of a chart of this length, in the order of time.
-pub(crate) fn densest(curve: &DensityCurve, length_ms: u32) -> Vec<Moment> {
-    let densities = curve.densities();
+/// The densest parts of a chart, in the order of time; none of a short one.
+pub(crate) fn densest(curve: &DensityCurve, numbers: &ChartNumbers) -> Vec<Moment> {
+    if numbers.length_ms < MIN_LENGTH_MS {
+        return Vec::new();
+    }
+    let densities = densities(curve, numbers);
     let mut parts: Vec<usize> = (0..densities.len()).filter(|part| densities[*part] > 0.0).collect();
     parts.sort_by(|a, b| densities[*b].total_cmp(&densities[*a]));
     let mut chosen: Vec<usize> = Vec::with_capacity(MAX);
@@ -32,7 +39,7 @@ pub(crate) fn densest(curve: &DensityCurve, length_ms: u32) -> Vec<Moment> {
         }
     }
     chosen.sort_unstable();
-    chosen.into_iter().map(|part| Moment::new(part, densities[part], length_ms)).collect()
+    chosen.into_iter().map(|part| Moment::new(part, densities[part], numbers.length_ms)).collect()
 }
 
 impl Moment {
@@ -53,11 +60,15 @@ impl Moment {
 mod tests {
     use super::*;
 
+    fn numbers(length_ms: u32, density_peak: f64) -> ChartNumbers {
+        ChartNumbers { length_ms, density_peak, ..ChartNumbers::default() }
+    }
+
     #[test]
     fn peaks_are_in_the_order_of_time() {
         let mut values = [40; 48];
         (values[30], values[31], values[10], values[47]) = (200, 199, 150, 100);
-        let moments = densest(&DensityCurve::from_bytes(values), 96_000);
+        let moments = densest(&DensityCurve::from_bytes(values), &numbers(96_000, 60.0));
         let shown: Vec<_> =
             moments.iter().map(|moment| (moment.time.as_str(), moment.seconds.as_str())).collect();
         assert_eq!(shown, [("0:20", "20.0"), ("1:00", "60.0"), ("1:34", "94.0")]);
@@ -66,6 +77,13 @@ mod tests {
 
     #[test]
     fn chart_without_notes_has_none() {
-        assert_eq!(densest(&DensityCurve::from_bytes([0; 48]), 0), []);
+        assert_eq!(densest(&DensityCurve::from_bytes([0; 48]), &numbers(60_000, 0.0)), []);
+    }
+
+    #[test]
+    fn short_chart_has_none() {
+        let curve = DensityCurve::from_bytes([100; 48]);
+        assert_eq!(densest(&curve, &numbers(29_999, 60.0)), []);
+        assert_eq!(densest(&curve, &numbers(30_000, 60.0)).len(), MAX);
     }
 }

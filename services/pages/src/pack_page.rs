@@ -20,6 +20,9 @@ use crate::set_view::{SetItem, SetView};
 /// The maximum number of chartsets on a page: real packs have fewer.
 const MAX_SETS: u32 = 1_000;
 
+/// The maximum number of chartsets that are listed with their charts, which are most of a page.
+const MAX_SETS_WITH_CHARTS: usize = 200;
+
 /// `GET /packs/{ref}`.
 pub(crate) async fn pack(
     State(state): State<Arc<PagesState>>,
@@ -43,7 +46,7 @@ async fn read(state: &PagesState, pack: SourceRef) -> Result<CachedResponse, Rea
     if chartsets.is_empty() {
         return Ok(CachedResponse::NotFound);
     }
-    let ids: Vec<_> = chartsets.iter().map(|set| set.id).collect();
+    let ids: Vec<_> = chartsets.iter().take(MAX_SETS_WITH_CHARTS).map(|set| set.id).collect();
     let charts = state.store.charts_of_chartsets(&ids).await?;
     let items = chartsets.iter().map(SetItem::of).collect::<Result<_, _>>()?;
     let sets = SetView::all(items, charts, Vec::new(), &SearchQuery::default());

@@ -233,7 +233,7 @@ impl ChartLine {
                 .then(|| format::share(numbers.lns, numbers.notes)),
             density_peak: format::density(numbers.density_peak),
             notes: (sort == Sort::Notes).then(|| format::count(numbers.notes.into())),
-            curve: curve.as_ref().map(Curve::in_line).unwrap_or_default(),
+            curve: curve.as_ref().map(|curve| Curve::in_line(curve, &numbers)).unwrap_or_default(),
             is_match,
         }
     }

@@ -62,8 +62,8 @@ pub(crate) async fn finds_the_charts_of_a_folder(mut program: Command) {
     link.check();
 }
 
-/// Compares what the program prints with what `chart-indexer hash` and the samples say. The npm package has other
-/// words for its reasons.
+/// Compares what the program prints with what `chart-indexer hash` and the samples say. The npm package has
+/// other words for its reasons.
 fn check_output(printed: &str, errors: &str, root: &str) {
     let lines: Vec<serde_json::Value> =
         hashed(Path::new(root)).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

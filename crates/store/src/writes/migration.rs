@@ -113,8 +113,9 @@ impl Store {
         Ok(version)
     }
 
-    /// Applies the pending migrations, fills what lists filter charts by where an earlier version left it empty,
-    /// and folds the catalogue again if the version of its text folding is not that of this program. Several processes may call it at once. A newer schema stays as it is.
+    /// Applies the pending migrations, fills what lists filter charts by where an earlier version left it
+    /// empty, and folds the catalogue again if the version of its text folding is not that of this program.
+    /// Several processes may call it at once. A newer schema stays as it is.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] also if a table could not be locked within half a second. The previous

@@ -33,16 +33,16 @@ pub(crate) struct Area {
 impl Curve {
     /// A curve in a line of text.
     pub(crate) fn in_line(curve: &DensityCurve, numbers: &ChartNumbers) -> Self {
-        Self::draw(densities(curve, numbers), LINE_STEPS)
+        Self::draw(&densities(curve, numbers), LINE_STEPS)
     }
 
     /// A curve as a figure of its own.
     pub(crate) fn figure(curve: &DensityCurve, numbers: &ChartNumbers) -> Self {
-        Self::draw(densities(curve, numbers), FIGURE_STEPS)
+        Self::draw(&densities(curve, numbers), FIGURE_STEPS)
     }
 
     /// Draws each run of bars of one colour as an area, with as few commands as possible.
-    fn draw(densities: [f64; DensityCurve::PARTS], height: u8) -> Self {
+    fn draw(densities: &[f64; DensityCurve::PARTS], height: u8) -> Self {
         let peak = densities.iter().copied().fold(0.0, f64::max);
         let bars = densities.map(|density| (level::colour_of_part(density), steps(density / peak, height)));
         let mut areas: Vec<Area> = Vec::new();
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn drawn(values: [u8; DensityCurve::PARTS]) -> Vec<(usize, String)> {
-        let curve = Curve::draw(DensityCurve::from_bytes(values).densities(), LINE_STEPS);
+        let curve = Curve::draw(&DensityCurve::from_bytes(values).densities(), LINE_STEPS);
         curve.areas.into_iter().map(|area| (area.colour, area.path)).collect()
     }
 
@@ -151,7 +151,7 @@ mod tests {
         for _ in 0..1_000 {
             let most = random.u8(1..=255);
             let values = std::array::from_fn(|_| random.u8(0..=most));
-            let curve = Curve::draw(DensityCurve::from_bytes(values).densities(), FIGURE_STEPS);
+            let curve = Curve::draw(&DensityCurve::from_bytes(values).densities(), FIGURE_STEPS);
             assert!(curve.areas.len() <= level::STOPS.len());
             let bars: usize = curve.areas.iter().map(|area| bars(&area.path)).sum();
             assert_eq!(bars, values.iter().filter(|value| **value > 0).count(), "{values:?}");

@@ -29,8 +29,8 @@ fn insert_charts(database: &TestDatabase) {
     ));
 }
 
-/// Runs the reader of the npm package over the filter and the hashes in a folder. That of the PyPI package is
-/// the reader of the crate.
+/// Runs the reader of the npm package over the filter and the hashes in a folder. The Python package has
+/// that of the crate.
 fn read_in_javascript(folder: &Path) -> Output {
     let mut node = Command::new(workspace_root().join("scripts/npm-client"));
     node.arg("node").arg(workspace_root().join("tests/system/clients/npm/hash_filter.mjs"));

@@ -27,8 +27,9 @@ export class ChartIndex {
   }
 
   async lookupMany(charts, { include = [], ...options } = {}) {
-    const requested = chartsOf(charts);
-    const limit = maxBatch(String(include).split(","));
+    const included = String(include).split(",");
+    const requested = chartsOf(charts, included.includes("variants"));
+    const limit = maxBatch(included);
     const items = [];
     while (items.length < requested.length) {
       const size = Math.min(this.#batch, limit);
@@ -47,10 +48,8 @@ export class ChartIndex {
   async #postBatch(charts, include, options) {
     const path = "/api/charts/lookup";
     const query = include.length > 0 ? { include } : {};
-    const isHash = (chart) => typeof chart === "string";
-    const body = charts.every(isHash)
-      ? { hashes: charts }
-      : { charts: charts.map((chart) => (isHash(chart) ? { hash: chart } : chart)) };
+    const isHash = ({ hash, variant }) => hash && !variant;
+    const body = charts.every(isHash) ? { hashes: charts.map(({ hash }) => hash) } : { charts };
     const { items } = await this.#requests.post(path, query, body, options);
     if (items?.length === charts.length) return items;
     throw new ChartIndexError(path, { problem: { title: `The response does not have ${charts.length} items` } });
@@ -92,12 +91,26 @@ export class ChartIndex {
   }
 }
 
-/** The charts of a batch, each as its hash or as an object of the API. */
-function chartsOf(charts) {
-  if (typeof charts !== "string" && charts?.[Symbol.iterator]) return [...charts];
+/** The charts of a batch, as objects of the API. */
+function chartsOf(charts, withVariants) {
+  if (typeof charts !== "string" && charts?.[Symbol.iterator]) {
+    return Array.from(charts, (chart) => identifierOf(chart, withVariants));
+  }
   const { md5 = [], ids = [], ...others } = Object(charts);
   if (!charts || Object.keys(others).length > 0) throw new TypeError("give a list of charts, or { md5, ids }");
   return [...md5.map((one) => ({ md5: one })), ...ids.map((alphaBeatmapId) => ({ alphaBeatmapId }))];
+}
+
+/**
+ * What identifies a chart. Nothing else of a local chart is sent, such as its path, and its variant only where
+ * it is used: a thousand hashes with variants exceed the maximum of a body.
+ */
+function identifierOf(chart, withVariant) {
+  const { hash, variant, md5, alphaBeatmapId } = typeof chart === "string" ? { hash: chart } : Object(chart);
+  if (hash) return withVariant ? { hash, variant } : { hash };
+  if (md5) return { md5 };
+  if (alphaBeatmapId === undefined) throw new TypeError("a chart has no hash, md5 or alphaBeatmapId");
+  return { alphaBeatmapId };
 }
 
 function maxBatch(included) {

@@ -25,7 +25,10 @@ export type Preview = Json<Get<"/api/charts/{hash}/preview">>;
 /** The parameters of the list. Lists of values may be arrays. */
 export type Filters = Query<ListOperation>;
 
-/** A chart of a batch, by one of its identifiers. */
+/**
+ * A chart of a batch, by one of its identifiers. Other fields are not sent, such as the path of a `HashedChart`,
+ * and `variant` only if the batch includes variants.
+ */
 export type ChartIdentifier = string | { hash: string; variant?: string } | { md5: string } | { alphaBeatmapId: number };
 
 export interface RequestOptions {

@@ -257,13 +257,26 @@ for (const [include, expected] of [
 }
 
 serverTest("charts have other identifiers", answers, async (index, requests) => {
-  const [hash, variant] = hashes(2);
+  const [hash] = hashes(1);
   await index.lookupMany({ md5: ["a", "b"], ids: [1] });
-  await index.lookupMany(new Set([hash, { hash, variant }, { md5: "c" }]));
+  await index.lookupMany(new Set([hash, { hash }, { md5: "c" }, { alphaBeatmapId: 0 }]));
   assert.deepEqual(requests.map(({ body }) => body), [
     { charts: [{ md5: "a" }, { md5: "b" }, { alphaBeatmapId: 1 }] },
-    { charts: [{ hash }, { hash, variant }, { md5: "c" }] },
+    { charts: [{ hash }, { hash }, { md5: "c" }, { alphaBeatmapId: 0 }] },
   ]);
+});
+
+serverTest("of local charts, only what identifies them is sent", answers, async (index, requests) => {
+  const [hash, variant] = hashes(2);
+  const charts = [{ file: "/home/me/a.osu", hash, keys: 4, variant, title: "a", artist: "b", creator: "c", difficulty: "d" }];
+  await index.lookupMany(charts);
+  await index.lookupMany([...charts, hash], { include: ["variants"] });
+  const bodies = [{ hashes: [hash] }, { charts: [{ hash, variant }, { hash }] }];
+  assert.deepEqual(requests.map(({ body }) => body), bodies);
+  for (const none of [{ file: "a.osu", reason: "no notes" }, "", undefined]) {
+    await assert.rejects(index.lookupMany([hash, none]), /no hash, md5 or alphaBeatmapId/);
+  }
+  assert.equal(requests.length, 2);
 });
 
 const slow = (request) => (asked(request).length > 300 ? problem(408, { Connection: "close" }) : answers(request));

@@ -1,11 +1,15 @@
 // The rules of the readers that have no case in crates/chartfile/tests/cases: `node --test`.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { test } from "node:test";
 
 import { hashChartFile, withoutReplaced } from "../../../../clients/npm/src/chart_files.js";
 import { hashFile } from "../../../../clients/npm/src/files.js";
+import { hashFolder } from "../../../../clients/npm/src/node.js";
 
 const text = (content) => new TextEncoder().encode(content);
 const hashesOf = (charts) => charts.map(({ hash, reason }) => hash ?? reason);
@@ -84,6 +88,59 @@ test("files in archives are read, or have a reason", async () => {
     ["b/none.smzip", "no archive, or a damaged one"],
     ["c/song.ssc", "no charts"],
   ]);
+});
+
+// --- Folders ---
+
+/** The charts of a folder, each as its file and its hash, or why it has none. */
+async function chartsBelow(folder) {
+  const charts = [];
+  for await (const { file, hash, reason } of hashFolder(folder)) charts.push([file, hash ?? reason]);
+  return charts;
+}
+
+/** Makes folders in a folder until the path is longer than systems allow. */
+function makeDeepFolder(folder) {
+  const start = process.cwd();
+  mkdirSync(folder);
+  process.chdir(folder);
+  for (let depth = 0; depth < 21; depth += 1) {
+    mkdirSync("a".repeat(200));
+    process.chdir("a".repeat(200));
+  }
+  process.chdir(start);
+}
+
+test("a folder that cannot be listed has a reason", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "rules-"));
+  try {
+    makeDeepFolder(path.join(folder, "b"));
+    const files = ["a.sm", "c.sm"].map((name) => path.join(folder, name));
+    for (const file of files) writeFileSync(file, simfile);
+    const [first, [deep, reason], last, ...others] = await chartsBelow(folder);
+    assert.deepEqual([first, last, others], [[files[0], hash], [files[1], hash], []]);
+    assert.ok(deep.startsWith(path.join(folder, "b")), deep);
+    assert.match(reason, /ENAMETOOLONG/);
+  } finally {
+    // Node.js cannot remove such a path.
+    execFileSync("rm", ["-rf", folder]);
+  }
+});
+
+test("a folder may be a file", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "rules-"));
+  const write = (name, content) => writeFileSync(path.join(folder, name), content);
+  try {
+    write("a.sm", simfile);
+    write("b.ssc", "");
+    write("c.zip", zipped([["song.sm", simfile]]));
+    const named = (name) => chartsBelow(path.join(folder, name));
+    assert.deepEqual(await named("a.sm"), [[path.join(folder, "a.sm"), hash]]);
+    assert.deepEqual(await named("c.zip"), [[path.join(folder, "c.zip/song.sm"), hash]]);
+    await assert.rejects(named("none"), { code: "ENOENT" });
+  } finally {
+    execFileSync("rm", ["-rf", folder]);
+  }
 });
 
 test("a simfile beside an .ssc is not read", () => {

@@ -29,18 +29,20 @@ const CRC = (bytes) => {
 };
 
 /**
- * A ZIP archive with these files, stored. A third value replaces the checksum, a fourth is the mode of Unix.
+ * A ZIP archive with these files, stored. A third value replaces the checksum, a fourth is the mode of Unix,
+ * and a fifth replaces the size in the directory.
  */
 function zipped(files) {
   const parts = [];
   const directory = [];
   let offset = 0;
-  for (const [name, bytes, crc = CRC(bytes), mode = 0o100644] of files) {
+  for (const [name, bytes, crc = CRC(bytes), mode = 0o100644, size = bytes.length] of files) {
     const path = Buffer.from(name);
     const sizes = Buffer.alloc(12);
     [crc, bytes.length, bytes.length].forEach((value, index) => sizes.writeUInt32LE(value, 4 * index));
     const local = Buffer.concat([Buffer.from("504b030414000000000000000000", "hex"), sizes, Buffer.from([path.length, 0, 0, 0]), path, Buffer.from(bytes)]);
     const entry = Buffer.concat([Buffer.from("504b0102140314000000000000000000", "hex"), sizes, Buffer.alloc(18), path]);
+    entry.writeUInt32LE(size, 24);
     entry.writeUInt16LE(path.length, 28);
     entry.writeUInt32LE((mode << 16) >>> 0, 38);
     entry.writeUInt32LE(offset, 42);
@@ -88,6 +90,51 @@ test("files in archives are read, or have a reason", async () => {
     ["b/none.smzip", "no archive, or a damaged one"],
     ["c/song.ssc", "no charts"],
   ]);
+});
+
+/** An archive of archives, each of which has these files. */
+const packOf = (count, files) => zipped(Array.from({ length: count }, (_, number) => [`${number}.osz`, zipped(files)]));
+const named = (count, extension) => Array.from({ length: count }, (_, number) => [`${number}.${extension}`, new Uint8Array()]);
+
+const MB = 2 ** 20;
+
+test("limits are for an archive with the archives in it, and refuse all of it", async () => {
+  const chart = ["song.sm", simfile];
+  assert.equal((await chartsIn(packOf(2, named(2_048, "sm")))).length, 4_096);
+  for (const [archive, reason] of [
+    [packOf(2, named(25_000, "txt")), "the archive has more than 50000 entries"],
+    [zipped([chart, ...named(4_096, "osu")]), "the archive has more than 4096 chart files"],
+    [packOf(2, [chart, ...named(2_048, "qua")]), "the archive has more than 4096 chart files"],
+  ]) {
+    assert.deepEqual(await chartsIn(archive), [["a.zip", reason]]);
+  }
+});
+
+test("sizes are limited in total", async () => {
+  const file = (name, size) => [name, new Uint8Array(), 0, 0o100644, size];
+  const files = (count, extension, size) => Array.from({ length: count }, (_, number) => file(`${number}.${extension}`, size));
+  // Of what is too large itself, its limit counts.
+  for (const [extension, size, count, reason] of [
+    ["osu", 16 * MB, 12, "the archive has more than 192 MB of chart files"],
+    ["osu", 17 * MB, 12, "the archive has more than 192 MB of chart files"],
+    ["osz", 128 * MB, 16, "the archive has more than 2048 MB of archives in it"],
+    ["osz", 129 * MB, 16, "the archive has more than 2048 MB of archives in it"],
+  ]) {
+    const others = files(count, extension, size);
+    const charts = await chartsIn(zipped(others));
+    assert.equal(charts.length, count);
+    assert.ok(charts.every(([, why]) => /^(larger than|the archive is damaged)/.test(why)), String(charts[0]));
+    assert.deepEqual(await chartsIn(zipped([...others, file(`more.${extension}`, 1)])), [["a.zip", reason]]);
+  }
+});
+
+test("names in other encodings are told apart", async () => {
+  const names = ["\x82\xa0.sm", "\x82\xa2.sm", "\xe9.sm", "./\xe9.sm", "é.sm"];
+  const inLatin1 = names.map((name, index) => [Buffer.from(name, index < 4 ? "latin1" : "utf8"), simfile]);
+  const charts = await chartsIn(zipped(inLatin1));
+  assert.deepEqual(charts.map(([, reason]) => reason), [hash, hash, hash, "an earlier file has the same name", hash]);
+  assert.deepEqual([charts[2][0], charts[4][0]], ["é.sm", "é.sm"]);
+  assert.notEqual(charts[0][0], charts[1][0]);
 });
 
 // --- Folders ---

@@ -18,7 +18,7 @@ export class ChartIndex {
     this.#requests = new Requests(base, options);
   }
 
-  get(path, query, options) {
+  async get(path, query, options) {
     return this.#requests.json(path, query, options);
   }
 
@@ -71,9 +71,8 @@ export class ChartIndex {
     return this.get(`/api/chartsets/${encodeURIComponent(id)}`, { include }, options);
   }
 
-  async rox(hash, options) {
-    const bytes = await this.#requests.bytes(`/api/charts/${encodeURIComponent(hash)}/rox`, options);
-    return bytes.slice();
+  rox(hash, options) {
+    return this.#requests.bytes(`/api/charts/${encodeURIComponent(hash)}/rox`, (bytes) => bytes.slice(), options);
   }
 
   preview(hash, options) {
@@ -82,7 +81,7 @@ export class ChartIndex {
 
   async hashFilter(options) {
     try {
-      return new HashFilter(await this.#requests.bytes("/api/charts/filter", options));
+      return await this.#requests.bytes("/api/charts/filter", (bytes) => new HashFilter(bytes), options);
     } catch (error) {
       // None has been built yet.
       if (error instanceof ChartIndexError && error.status === 404) return undefined;

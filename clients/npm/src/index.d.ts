@@ -42,10 +42,13 @@ export interface CachedResponse {
   body: string | Uint8Array;
 }
 
-/** A cache of responses by address, such as a `Map`, or one that writes files. */
+/**
+ * A cache of responses, such as a `Map`, or one that writes files. A key is `text` or `bytes`, a space, and the
+ * address.
+ */
 export interface Cache {
-  get(url: string): CachedResponse | undefined | Promise<CachedResponse | undefined>;
-  set(url: string, response: CachedResponse): unknown;
+  get(key: string): CachedResponse | undefined | Promise<CachedResponse | undefined>;
+  set(key: string, response: CachedResponse): unknown;
 }
 
 export interface ClientOptions {
@@ -54,7 +57,7 @@ export interface ClientOptions {
    * browser, which sends its own.
    */
   userAgent?: string;
-  /** By default the newest 500 responses are in memory; in a browser none, since it has a cache. */
+  /** By default the newest responses are in memory, up to 32 MiB; in a browser none, since it has a cache. */
   cache?: Cache;
   fetch?: (url: URL, request: RequestInit) => Promise<Response>;
   /** How often a request is sent at most. By default 6. */
@@ -114,7 +117,11 @@ export class ChartIndex {
   /** The newest hash filter; undefined if the index has none yet. */
   hashFilter(options?: RequestOptions): Promise<HashFilter | undefined>;
 
-  /** The JSON of any other endpoint. */
+  /**
+   * The JSON of any other endpoint.
+   *
+   * @param path begins with a slash
+   */
   get(path: string, query?: Record<string, unknown>, options?: RequestOptions): Promise<unknown>;
 }
 

@@ -3,7 +3,7 @@
 /** Too many requests, and what the index and proxies in front of it send while they are unavailable. */
 const REPEATED = [429, 502, 503, 504];
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [1_000, 30_000];
-const MAX_CACHED = 500;
+const MAX_CACHED_BYTES = 32 * 2 ** 20;
 
 /** Why a request has failed: the problem details (RFC 9457) of the response, if it has them. */
 export class ChartIndexError extends Error {
@@ -14,20 +14,32 @@ export class ChartIndexError extends Error {
   }
 }
 
-/** The newest responses, by address. */
+/** The newest responses. */
 class MemoryCache {
   #entries = new Map();
+  #bytes = 0;
 
   get(key) {
     return this.#entries.get(key);
   }
 
   set(key, entry) {
-    this.#entries.delete(key);
+    const bytes = bytesOf(key, entry);
+    this.#delete(key);
+    if (bytes > MAX_CACHED_BYTES) return;
     this.#entries.set(key, entry);
-    if (this.#entries.size > MAX_CACHED) this.#entries.delete(this.#entries.keys().next().value);
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) if (this.#bytes > MAX_CACHED_BYTES) this.#delete(oldest);
+  }
+
+  #delete(key) {
+    const entry = this.#entries.get(key);
+    if (entry && this.#entries.delete(key)) this.#bytes -= bytesOf(key, entry);
   }
 }
+
+/** In memory, a character of a text has two bytes. */
+const bytesOf = (key, { body }) => 2 * key.length + (body.byteLength ?? 2 * body.length);
 
 /** A browser names itself, and caches responses. */
 const isBrowser = () => /^Mozilla/.test(globalThis.navigator?.userAgent);
@@ -54,47 +66,49 @@ export class Requests {
   }
 
   /** The JSON at a path. Lists in the query are joined by commas, and what is undefined is left out. */
-  async json(path, query, options) {
-    const url = this.#url(path, query);
-    return parsed(url, await this.#get(url, (response) => response.text(), options));
+  json(path, query, options) {
+    return this.#get("text", this.#url(path, query), parsed, options);
   }
 
-  /** The bytes at a path, which belong to the cache. */
-  async bytes(path, options) {
-    return this.#get(this.#url(path), async (response) => new Uint8Array(await response.arrayBuffer()), options);
+  /** The bytes at a path as a function reads them. They belong to the cache. */
+  bytes(path, read, options) {
+    return this.#get("bytes", this.#url(path), read, options);
   }
 
   async post(path, query, json, { signal } = {}) {
     const url = this.#url(path, query);
     const headers = { ...this.#headers, "Content-Type": "application/json" };
     const request = { method: "POST", headers, body: JSON.stringify(json), signal };
-    const { body } = await this.#send(url, request, (response) => response.text());
-    return parsed(url, body);
+    const { body } = await this.#send(url, request, "text");
+    return parsed(body, url);
   }
 
   #url(path, query = {}) {
+    if (!path.startsWith("/")) throw new TypeError(`${path} does not begin with a slash`);
     const url = new URL(this.#base + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     return url;
   }
 
-  /** The body at an address: the cached one, if its tag is still that of the index. */
-  async #get(url, read, { signal } = {}) {
+  /** What is read of the body at an address: of the cached one, if its tag is still that of the index. */
+  async #get(kind, url, read, { signal } = {}) {
     const { cache } = this.#options;
-    const cached = await cache?.get(url.href);
+    const key = `${kind} ${url}`;
+    const cached = await cache?.get(key);
     const headers = cached ? { ...this.#headers, "If-None-Match": cached.etag } : this.#headers;
-    const { response, body } = await this.#send(url, { headers, signal }, read);
-    if (response.status === 304) return cached.body;
+    const { response, body } = await this.#send(url, { headers, signal }, kind);
+    if (response.status === 304) return read(cached.body, url);
+    const value = read(body, url);
     const etag = response.headers.get("ETag");
-    if (etag) await cache?.set(url.href, { etag, body });
-    return body;
+    if (etag) await cache?.set(key, { etag, body });
+    return value;
   }
 
   /** Sends a request again while the index asks for that, or does not respond. */
-  async #send(url, request, read) {
+  async #send(url, request, kind) {
     const { maxAttempts, maxWaitMs, wait } = this.#options;
     for (let [attempt, waitedMs] = [1, 0]; ; attempt += 1) {
-      const { response, body, cause } = await this.#attempt(url, request, read);
+      const { response, body, cause } = await this.#attempt(url, request, kind);
       if (response?.ok || response?.status === 304) return { response, body };
       const retryAfterMs = retryAfter(response?.headers);
       const waitMs = retryAfterMs || backoff(attempt);
@@ -108,10 +122,11 @@ export class Requests {
   }
 
   /** The response with its body, or why there is none. */
-  async #attempt(url, request, read) {
+  async #attempt(url, request, kind) {
     try {
       const response = await this.#options.fetch(url, request);
-      return { response, body: await (response.ok ? read(response) : response.text()) };
+      const isBytes = response.ok && kind === "bytes";
+      return { response, body: isBytes ? new Uint8Array(await response.arrayBuffer()) : await response.text() };
     } catch (cause) {
       request.signal?.throwIfAborted();
       return { cause };
@@ -163,7 +178,7 @@ function problemOf(response, body, cause) {
   }
 }
 
-function parsed(url, text) {
+function parsed(text, url) {
   try {
     return JSON.parse(text);
   } catch (cause) {

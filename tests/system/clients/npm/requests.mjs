@@ -100,10 +100,40 @@ serverTest("what has not changed is not sent again", tagged, async (index, reque
   assert.deepEqual(requests.map(({ headers }) => headers["if-none-match"]), [undefined, '"99"', undefined]);
 });
 
-serverTest("the cache has the newest 500 responses", tagged, async (index, requests) => {
-  const all = hashes(501);
-  for (const hash of [...all, all[1], all[0]]) await index.lookup(hash);
-  assert.deepEqual(requests.slice(-2).map(({ headers }) => Boolean(headers["if-none-match"])), [true, false]);
+const large = ({ path, headers }) =>
+  headers["if-none-match"] ? { status: 304 } : json({ path, text: "a".repeat(/z$/.test(path) ? 2 ** 24 : 2 ** 22) }, { ETag: '"a"' });
+serverTest("the cache has the newest responses, up to 32 MiB", large, async (index, requests) => {
+  const areCached = async (...hashes) => {
+    const start = requests.length;
+    for (const hash of hashes) assert.match((await index.lookup(hash)).path, new RegExp(`/${hash}$`));
+    return requests.slice(start).map(({ headers }) => Boolean(headers["if-none-match"]));
+  };
+  // Each has 8 MiB in memory.
+  await areCached("a", "b", "c");
+  assert.deepEqual(await areCached("a", "b", "c"), [true, true, true]);
+  assert.deepEqual(await areCached("d", "c", "b", "a"), [false, true, true, false]);
+  // What is too large itself is not cached.
+  assert.deepEqual(await areCached("z", "z", "a"), [false, false, true]);
+});
+
+serverTest("what is no JSON is not cached", inTurn({ body: "<!doctype html>", headers: { ETag: '"a"' } }, json({})), async (index, requests) => {
+  await assert.rejects(index.lookup("a"), { name: "ChartIndexError" });
+  assert.deepEqual(await index.lookup("a"), {});
+  assert.equal(requests[1].headers["if-none-match"], undefined);
+});
+
+serverTest("bytes and texts are cached each", tagged, async (index, requests) => {
+  const path = "/api/charts/a/rox";
+  for (let times = 0; times < 2; times += 1) {
+    assert.deepEqual(await index.get(path), { path });
+    assert.equal(new TextDecoder().decode(await index.rox("a")), JSON.stringify({ path }));
+  }
+  assert.deepEqual(requests.map(({ headers }) => Boolean(headers["if-none-match"])), [false, false, true, true]);
+});
+
+serverTest("a path begins with a slash", () => json({}), async (index, requests) => {
+  for (const path of ["@other.example/", ".other.example/", "0/", ""]) await assert.rejects(index.get(path), TypeError);
+  assert.equal(requests.length, 0);
 });
 
 const own = new Map();
@@ -111,7 +141,7 @@ serverTest("a cache of the caller is used", tagged, async (index, requests, _, b
   const rox = await index.rox("a");
   rox.fill(0);
   await new ChartIndex(base, { userAgent, cache: own }).rox("a");
-  const cached = own.get(`${base}/api/charts/a/rox`);
+  const cached = own.get(`bytes ${base}/api/charts/a/rox`);
   assert.deepEqual([cached.etag, new TextDecoder().decode(cached.body)], ['"17"', '{"path":"/api/charts/a/rox"}']);
   assert.deepEqual(requests.map(({ headers }) => headers["if-none-match"]), [undefined, '"17"']);
 }, { cache: own });

@@ -1,13 +1,14 @@
 // A client of the API (docs/api.md).
 
 import { HashFilter } from "./hash_filter.js";
-import { ChartIndexError, Requests } from "./requests.js";
+import { ChartIndexError, Requests, invalid } from "./requests.js";
 
 /** The maximum of a batch, and with what it includes. */
 const MAX_BATCH = 1_000;
 const MAX_WITH = { variants: 100, chartsets: 100 };
 const MAX_WITH_BOTH = 25;
 const MAX_PER_PAGE = 60;
+const [BATCH, LIST] = ["/api/charts/lookup", "/api/chartsets"];
 
 export class ChartIndex {
   #requests;
@@ -46,17 +47,22 @@ export class ChartIndex {
   }
 
   async #postBatch(charts, include, options) {
-    const path = "/api/charts/lookup";
     const query = include.length > 0 ? { include } : {};
     const isHash = ({ hash, variant }) => hash && !variant;
     const body = charts.every(isHash) ? { hashes: charts.map(({ hash }) => hash) } : { charts };
-    const { items } = await this.#requests.post(path, query, body, options);
-    if (items?.length === charts.length) return items;
-    throw new ChartIndexError(path, { problem: { title: `The response does not have ${charts.length} items` } });
+    const { items } = await this.#requests.post(BATCH, query, body, options);
+    if (!Array.isArray(items) || items.length !== charts.length) {
+      throw invalid(BATCH, `The response does not have ${charts.length} items`);
+    }
+    const isOther = ({ hash }, index) => !items[index] || (hash && items[index].chartHash !== hash);
+    if (charts.some(isOther)) throw invalid(BATCH, "The items of the response are not those of the charts");
+    return items;
   }
 
-  list(filters = {}, options) {
-    return this.get("/api/chartsets", filters, options);
+  async list(filters = {}, options) {
+    const page = await this.get(LIST, filters, options);
+    if (Array.isArray(page.items)) return page;
+    throw invalid(LIST, "The response has no items");
   }
 
   async *search({ after = "start", ...filters } = {}, options) {
@@ -81,7 +87,7 @@ export class ChartIndex {
 
   async hashFilter(options) {
     try {
-      return await this.#requests.bytes("/api/charts/filter", (bytes) => new HashFilter(bytes), options);
+      return await this.#requests.bytes("/api/charts/filter", filterOf, options);
     } catch (error) {
       // None has been built yet.
       if (error instanceof ChartIndexError && error.status === 404) return undefined;
@@ -110,6 +116,14 @@ function identifierOf(chart, withVariant) {
   if (md5) return { md5 };
   if (alphaBeatmapId === undefined) throw new TypeError("a chart has no hash, md5 or alphaBeatmapId");
   return { alphaBeatmapId };
+}
+
+function filterOf(bytes, url) {
+  try {
+    return new HashFilter(bytes);
+  } catch (cause) {
+    throw invalid(url, `The response is no hash filter: ${cause.message}`, cause);
+  }
 }
 
 function maxBatch(included) {

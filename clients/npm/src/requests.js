@@ -14,6 +14,9 @@ export class ChartIndexError extends Error {
   }
 }
 
+/** Why a response is not one of a chart index. */
+export const invalid = (url, title, cause) => new ChartIndexError(url, { problem: { title }, cause });
+
 /** The newest responses. */
 class MemoryCache {
   #entries = new Map();
@@ -109,7 +112,8 @@ export class Requests {
     const { maxAttempts, maxWaitMs, wait } = this.#options;
     for (let [attempt, waitedMs] = [1, 0]; ; attempt += 1) {
       const { response, body, cause } = await this.#attempt(url, request, kind);
-      if (response?.ok || response?.status === 304) return { response, body };
+      const isConfirmed = response?.status === 304 && request.headers["If-None-Match"];
+      if (response?.ok || isConfirmed) return { response, body };
       const retryAfterMs = retryAfter(response?.headers);
       const waitMs = retryAfterMs || backoff(attempt);
       const isRepeated = !response || REPEATED.includes(response.status);
@@ -179,9 +183,12 @@ function problemOf(response, body, cause) {
 }
 
 function parsed(text, url) {
+  let value;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (cause) {
-    throw new ChartIndexError(url, { problem: { title: "The response is no JSON" }, cause });
+    throw invalid(url, "The response is no JSON", cause);
   }
+  if (Object(value) !== value) throw invalid(url, "The response is no JSON object");
+  return value;
 }

@@ -226,6 +226,9 @@ for (const [response, expected] of [
   [{ status: 500, body: "<h1>500</h1>" }, { status: 500, type: "about:blank", title: "Internal Server Error" }],
   [{ status: 403, body: "null" }, { status: 403 }],
   [{ body: "<!doctype html>" }, { status: 0, title: "The response is no JSON" }],
+  [{ body: "null" }, { status: 0, title: "The response is no JSON object" }],
+  [{ body: "7" }, { status: 0, title: "The response is no JSON object" }],
+  [{ status: 304 }, { status: 304, title: "Not Modified" }],
 ]) {
   serverTest(`no second attempt: ${response.status ?? response.body}`, inTurn(response), async (index, requests) => {
     await assert.rejects(index.lookup("a"), { name: "ChartIndexError", ...expected });
@@ -327,7 +330,35 @@ serverTest("fewer items than charts", () => json({ items: [] }), async (index) =
   await assert.rejects(index.lookupMany(hashes(2)), { name: "ChartIndexError", title: "The response does not have 2 items" });
 });
 
+for (const [name, body] of [
+  ["no list", { items: { length: 2 } }],
+  ["no object", null],
+]) {
+  serverTest(`a batch whose response has ${name}`, () => json(body), async (index) => {
+    await assert.rejects(index.lookupMany(hashes(2)), { name: "ChartIndexError", status: 0 });
+  });
+}
+
+const [first, second] = hashes(2).map(unknown);
+for (const items of [[second, first], [first, null], [first, {}], [first, { ...second, chartHash: "A" }]]) {
+  serverTest(`items of other charts: ${JSON.stringify(items)}`, () => json({ items }), async (index) => {
+    const expected = { name: "ChartIndexError", title: "The items of the response are not those of the charts" };
+    await assert.rejects(index.lookupMany(hashes(2)), expected);
+  });
+}
+
+serverTest("items of charts without a hash", () => json({ items: [{ status: "unknown" }] }), async (index) => {
+  assert.equal((await index.lookupMany({ ids: [1] })).length, 1);
+});
+
 // --- Lists and filters ---
+
+for (const body of [{}, { items: {} }, null]) {
+  serverTest(`a list without items: ${JSON.stringify(body)}`, () => json(body), async (index) => {
+    await assert.rejects(index.list(), { name: "ChartIndexError", status: 0 });
+    await assert.rejects(index.search().next(), { name: "ChartIndexError", status: 0 });
+  });
+}
 
 const pages = ({ path }) => {
   const after = new URL(path, "http://localhost").searchParams.get("after");
@@ -349,6 +380,6 @@ serverTest("an index without a hash filter", inTurn(problem(404)), async (index)
 
 for (const bytes of [Buffer.alloc(60), Buffer.from("CIHF"), Buffer.from(`CIHF${"\x01\0\0\0".repeat(12)}`)]) {
   serverTest(`a damaged hash filter of ${bytes.length} bytes`, () => ({ body: bytes }), async (index) => {
-    await assert.rejects(index.hashFilter(), /hash filter/);
+    await assert.rejects(index.hashFilter(), { name: "ChartIndexError", title: /^The response is no hash filter: / });
   });
 }

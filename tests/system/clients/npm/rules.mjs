@@ -9,6 +9,7 @@ import { test } from "node:test";
 
 import { hashChartFile, withoutReplaced } from "../../../../clients/npm/src/chart_files.js";
 import { hashFile } from "../../../../clients/npm/src/files.js";
+import { HashFilter } from "../../../../clients/npm/src/hash_filter.js";
 import { hashFolder } from "../../../../clients/npm/src/node.js";
 
 const text = (content) => new TextEncoder().encode(content);
@@ -135,6 +136,31 @@ test("names in other encodings are told apart", async () => {
   assert.deepEqual(charts.map(([, reason]) => reason), [hash, hash, hash, "an earlier file has the same name", hash]);
   assert.deepEqual([charts[2][0], charts[4][0]], ["é.sm", "é.sm"]);
   assert.notEqual(charts[0][0], charts[1][0]);
+});
+
+// --- Hash filters ---
+
+/** A filter with these lengths, whose fingerprints are all zero. */
+function filterWith(segmentLength, segmentCountLength, length = segmentCountLength + 2 * segmentLength, version = 1) {
+  const bytes = Buffer.alloc(44 + segmentCountLength + 2 * segmentLength);
+  bytes.write("CIHF");
+  [segmentLength, segmentCountLength, length].forEach((value, index) => bytes.writeUInt32LE(value, 32 + 4 * index));
+  bytes.writeUInt32LE(version, 4);
+  return bytes;
+}
+
+test("a damaged hash filter is refused", () => {
+  assert.equal(typeof new HashFilter(filterWith(4, 8)).has("0".repeat(64)), "boolean");
+  for (const lengths of [[0, 8], [4, 0], [3, 9], [4, 6], [4, 8, 15]]) {
+    assert.throws(() => new HashFilter(filterWith(...lengths)), /the hash filter is damaged/, String(lengths));
+  }
+  const bytes = filterWith(4, 8);
+  for (const other of [bytes.subarray(0, -1), Buffer.concat([bytes, Buffer.alloc(1)])]) {
+    assert.throws(() => new HashFilter(other), /the hash filter is damaged/);
+  }
+  for (const other of [bytes.subarray(0, 44), bytes.subarray(0, 3), filterWith(4, 8, 16, 2), Buffer.alloc(60)]) {
+    assert.throws(() => new HashFilter(other), /no hash filter of version 1/);
+  }
 });
 
 // --- Folders ---

@@ -65,11 +65,12 @@ export class ChartIndex {
     throw invalid(LIST, "The response has no items");
   }
 
-  async *search({ after = "start", ...filters } = {}, options) {
-    for (let next = after; next !== undefined; ) {
+  async *search({ after, ...filters } = {}, options) {
+    for (let next = after ?? "start"; next !== undefined; ) {
       const { items, nextAfter } = await this.list({ perPage: MAX_PER_PAGE, ...filters, after: next }, options);
       yield* items;
-      next = nextAfter;
+      if (nextAfter === next) throw invalid(LIST, "The next page is the same again");
+      next = nextAfter ?? undefined;
     }
   }
 

@@ -374,6 +374,20 @@ serverTest("a list is read while it is used", pages, async (index, requests) => 
   assert.deepEqual(requests.slice(3).map(({ path }) => path), ["/api/chartsets?perPage=2&after=b"]);
 });
 
+serverTest("a list may end with null", () => json({ items: [{ id: "a" }], nextAfter: null }), async (index, requests) => {
+  for await (const { id } of index.search({ after: null })) assert.equal(id, "a");
+  assert.deepEqual(requests.map(({ path }) => path), ["/api/chartsets?perPage=60&after=start"]);
+});
+
+serverTest("a list that does not end", () => json({ items: [{ id: "a" }], nextAfter: "b" }), async (index, requests) => {
+  const ids = [];
+  const read = async () => {
+    for await (const { id } of index.search()) ids.push(id);
+  };
+  await assert.rejects(read, { name: "ChartIndexError", title: "The next page is the same again" });
+  assert.deepEqual([ids, requests.length], [["a", "a"], 2]);
+});
+
 serverTest("an index without a hash filter", inTurn(problem(404)), async (index) => {
   assert.equal(await index.hashFilter(), undefined);
 });

@@ -40,7 +40,7 @@ export class ChartIndex {
       } catch (error) {
         // The link is too slow for so many.
         if (error.status !== 408 || batch.length === 1) throw error;
-        this.#batch = Math.ceil(batch.length / 2);
+        this.#batch = Math.min(this.#batch, Math.ceil(batch.length / 2));
       }
     }
     return items;

@@ -26,7 +26,7 @@ export type Preview = Json<Get<"/api/charts/{hash}/preview">>;
 export type Filters = Query<ListOperation>;
 
 /**
- * A chart of a batch, by one of its identifiers. Other fields are not sent, such as the path of a `HashedChart`,
+ * A chart of a batch, by one of its identifiers. Other fields are not sent, such as the path of a local chart,
  * and `variant` only if the batch includes variants.
  */
 export type ChartIdentifier = string | { hash: string; variant?: string } | { md5: string } | { alphaBeatmapId: number };
@@ -71,8 +71,8 @@ export interface ClientOptions {
 }
 
 /**
- * A client of an index. A request is sent again after a 429, 502, 503 or 504 and if there is no response: after
- * the time of `Retry-After`, or after 1 s, 2 s, 4 s and so on, less a random part.
+ * A client of an index. A request is sent again after a 429, 502, 503 or 504 and if there is no response within
+ * 90 s: after the time of `Retry-After`, or after 1 s, 2 s, 4 s and so on, less a random part.
  *
  * @throws {ChartIndexError} (all methods) if the index refuses the request, or asks to wait for longer than
  * `maxWaitMs`

@@ -3,6 +3,9 @@
 /** Too many requests, and what the index and proxies in front of it send while they are unavailable. */
 const REPEATED = [429, 502, 503, 504];
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [1_000, 30_000];
+/** The longest that a timer takes. */
+const MAX_WAIT_MS = 2 ** 31 - 1;
+const RESPONSE_TIMEOUT_MS = 90_000;
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 
 /** Why a request has failed: the problem details (RFC 9457) of the response, if it has them. */
@@ -47,6 +50,14 @@ const bytesOf = (key, { body }) => 2 * key.length + (body.byteLength ?? 2 * body
 /** A browser names itself, and caches responses. */
 const isBrowser = () => /^Mozilla/.test(globalThis.navigator?.userAgent);
 
+/** The address of an index without a slash at its end. */
+function checkedBase(base) {
+  const { href, protocol, username, password } = new URL(base, globalThis.location?.href);
+  if (!/^https?:$/.test(protocol)) throw new TypeError(`${href} does not begin with http:// or https://`);
+  if (username || password) throw new TypeError("the address has a user name or a password, which no request may have");
+  return href.replace(/\/*(?:[?#].*)?$/, "");
+}
+
 export class Requests {
   #base;
   #headers;
@@ -58,14 +69,19 @@ export class Requests {
     if (!isInBrowser && !/\S/.test(userAgent ?? "")) {
       throw new TypeError('userAgent is required: your program and how to reach you, such as "my-client/1.0 (me@example.org)"');
     }
-    const { href, protocol } = new URL(base, globalThis.location?.href);
-    if (!/^https?:$/.test(protocol)) throw new TypeError(`${href} does not begin with http:// or https://`);
-    this.#base = href.replace(/\/*(?:[?#].*)?$/, "");
+    this.#base = checkedBase(base);
     this.#headers = isInBrowser ? {} : { "User-Agent": userAgent };
-    const cache = isInBrowser ? undefined : new MemoryCache();
-    // A browser's `fetch` must not be called as a method of another object.
-    const fetch = (...request) => globalThis.fetch(...request);
-    this.#options = { cache, fetch, maxAttempts: 6, maxWaitMs: 120_000, wait: sleep, ...options };
+    // It throws for characters that no header may have.
+    new Headers(this.#headers);
+    const {
+      cache = isInBrowser ? undefined : new MemoryCache(),
+      // A browser's `fetch` must not be called as a method of another object.
+      fetch = (...request) => globalThis.fetch(...request),
+      maxAttempts = 6,
+      maxWaitMs = 120_000,
+      wait = sleep,
+    } = options;
+    this.#options = { cache, fetch, maxAttempts, maxWaitMs, wait };
   }
 
   /** The JSON at a path. Lists in the query are joined by commas, and what is undefined is left out. */
@@ -81,7 +97,8 @@ export class Requests {
   async post(path, query, json, { signal } = {}) {
     const url = this.#url(path, query);
     const headers = { ...this.#headers, "Content-Type": "application/json" };
-    const request = { method: "POST", headers, body: JSON.stringify(json), signal };
+    // A redirected POST may become a GET.
+    const request = { method: "POST", headers, body: JSON.stringify(json), signal, redirect: "manual" };
     const { body } = await this.#send(url, request, "text");
     return parsed(body, url);
   }
@@ -115,7 +132,7 @@ export class Requests {
       const isConfirmed = response?.status === 304 && request.headers["If-None-Match"];
       if (response?.ok || isConfirmed) return { response, body };
       const retryAfterMs = retryAfter(response?.headers);
-      const waitMs = retryAfterMs || backoff(attempt);
+      const waitMs = Math.min(retryAfterMs || backoff(attempt), MAX_WAIT_MS);
       const isRepeated = !response || REPEATED.includes(response.status);
       if (!isRepeated || attempt >= maxAttempts || waitedMs + waitMs > maxWaitMs) {
         throw new ChartIndexError(url, { status: response?.status, retryAfterMs, problem: problemOf(response, body, cause), cause });
@@ -126,14 +143,25 @@ export class Requests {
   }
 
   /** The response with its body, or why there is none. */
-  async #attempt(url, request, kind) {
+  async #attempt(url, { signal, ...request }, kind) {
+    // Node.js 18 has no AbortSignal.any.
+    const controller = new AbortController();
+    const stop = () => controller.abort(signal.reason);
+    const timeout = new Error(`no response within ${RESPONSE_TIMEOUT_MS / 1000} seconds`);
+    const timer = setTimeout(() => controller.abort(timeout), RESPONSE_TIMEOUT_MS);
+    signal?.addEventListener("abort", stop);
     try {
-      const response = await this.#options.fetch(url, request);
+      signal?.throwIfAborted();
+      const response = await this.#options.fetch(url, { ...request, signal: controller.signal });
+      clearTimeout(timer);
       const isBytes = response.ok && kind === "bytes";
       return { response, body: isBytes ? new Uint8Array(await response.arrayBuffer()) : await response.text() };
-    } catch (cause) {
-      request.signal?.throwIfAborted();
-      return { cause };
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { cause: controller.signal.aborted ? timeout : error };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
     }
   }
 }
@@ -178,7 +206,8 @@ function problemOf(response, body, cause) {
   try {
     return Object(JSON.parse(body));
   } catch {
-    return { title: response.statusText };
+    // A browser does not tell more of a redirect.
+    return { title: response.statusText || (response.status ? "" : "A redirect") };
   }
 }
 

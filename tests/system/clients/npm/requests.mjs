@@ -57,6 +57,13 @@ test("a program has to name itself, and an index its address", () => {
   for (const base of ["charts.example", "", "ftp://charts.example"]) {
     assert.throws(() => new ChartIndex(base, { userAgent }), TypeError, base);
   }
+  for (const base of ["https://me@charts.example", "https://me:secret@charts.example"]) {
+    const isSafe = (error) => error instanceof TypeError && /user name/.test(error.message) && !error.message.includes("secret");
+    assert.throws(() => new ChartIndex(base, { userAgent }), isSafe);
+  }
+  for (const other of ["a\nb", "\u97f3"]) {
+    assert.throws(() => new ChartIndex("https://charts.example", { userAgent: other }), TypeError, other);
+  }
 });
 
 serverTest("requests name the program, below the address", () => json({ items: [] }), async (_, requests, __, base) => {
@@ -199,6 +206,79 @@ serverTest("a long wait is left to the caller", inTurn(problem(429, { "Retry-Aft
   assert.deepEqual([requests.length, waits], [2, [[7_000, 429]]]);
 }, { maxWaitMs: 10_000 });
 
+const none = Object.fromEntries(["cache", "fetch", "maxAttempts", "maxWaitMs"].map((name) => [name, undefined]));
+serverTest("options that are undefined are those by default", tagged, async (index, requests) => {
+  for (let times = 0; times < 2; times += 1) await index.lookup("a");
+  assert.ok(requests[1].headers["if-none-match"]);
+}, none);
+serverTest("limits that are undefined are those by default", inTurn(problem(503)), async (index, requests) => {
+  await assert.rejects(index.lookup("a"), { status: 503 });
+  assert.equal(requests.length, 6);
+}, none);
+test("a wait that is undefined is that by default", async () => {
+  const responses = [new Response("", { status: 503, headers: { "Retry-After": "1" } }), new Response("{}")];
+  const start = performance.now();
+  await new ChartIndex("https://charts.example", { userAgent, wait: undefined, fetch: async () => responses.shift() }).lookup("a");
+  assert.ok(performance.now() - start >= 990);
+});
+
+serverTest("a wait is no longer than timers are", inTurn(problem(503, { "Retry-After": "9999999999" }), json({})), async (index, _, waits) => {
+  await index.lookup("a");
+  assert.deepEqual(waits, [[2 ** 31 - 1, 503]]);
+}, { maxWaitMs: Infinity });
+
+/** Runs with a clock on which 90 seconds are 50 milliseconds. */
+async function withFastTimeout(run) {
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (callback, ms, ...values) => setTimeout(callback, ms === 90_000 ? 50 : ms, ...values);
+  try {
+    await run();
+  } finally {
+    globalThis.setTimeout = setTimeout;
+  }
+}
+
+/** A `fetch` without a response, until it is aborted. */
+const silent = (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+test("an attempt ends without a response", async () => {
+  const waits = [];
+  const options = { userAgent, fetch: silent, maxAttempts: 2, wait: async (_, { status }) => waits.push(status) };
+  const index = new ChartIndex("https://charts.example", options);
+  const expected = { name: "ChartIndexError", status: 0, title: "No response", detail: "no response within 90 seconds" };
+  await withFastTimeout(() => assert.rejects(index.lookup("a"), expected));
+  assert.deepEqual(waits, [0]);
+});
+
+const chunks = () => new ReadableStream({
+  async start(controller) {
+    controller.enqueue(new TextEncoder().encode("{"));
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    controller.enqueue(new TextEncoder().encode("}"));
+    controller.close();
+  },
+});
+test("a body may take longer", async () => {
+  const index = new ChartIndex("https://charts.example", { userAgent, fetch: async () => new Response(chunks()) });
+  await withFastTimeout(async () => assert.deepEqual(await index.lookup("a"), {}));
+});
+
+test("a request can be aborted", async () => {
+  const controller = new AbortController();
+  const index = new ChartIndex("https://charts.example", { userAgent, fetch: silent });
+  const lookup = index.lookup("a", { signal: controller.signal });
+  setImmediate(() => controller.abort(new Error("no longer")));
+  await assert.rejects(lookup, /no longer/);
+  await assert.rejects(index.lookup("a", { signal: controller.signal }), /no longer/);
+});
+
+const redirect = (status) => ({ status, headers: { Location: "/other" } });
+for (const status of [301, 307]) {
+  serverTest(`a redirected batch: ${status}`, inTurn(redirect(status), json({ items: [] })), async (index, requests) => {
+    await assert.rejects(index.lookupMany(hashes(1)), { name: "ChartIndexError", status });
+    assert.equal(requests.length, 1);
+  });
+}
+
 serverTest("a proxy without the index is waited for", inTurn({ status: 502, body: "<h1>" }, { status: 504 }, json({})), async (index, requests) => {
   await index.lookup("a");
   assert.equal(requests.length, 3);
@@ -319,6 +399,23 @@ serverTest("a link that is too slow gets smaller batches", slow, async (index, r
   await index.lookupMany(all);
   assert.deepEqual(requests.map((request) => asked(request).length), [600, 300, 300, 300, 300]);
   assert.deepEqual(waits, []);
+});
+
+test("batches never become larger again", async () => {
+  const sizes = [];
+  let release;
+  const halved = new Promise((resolve) => (release = resolve));
+  const fetch = async (_, { body }) => {
+    const { hashes } = JSON.parse(body);
+    sizes.push(hashes.length);
+    // The larger batch is given up after the smaller one.
+    if (hashes.length === 1_000) await halved;
+    if (hashes.length === 2) release();
+    return hashes.length > 2 ? new Response("", { status: 408 }) : new Response(JSON.stringify({ items: hashes.map(unknown) }));
+  };
+  const index = new ChartIndex("https://charts.example", { userAgent, fetch });
+  await Promise.all([index.lookupMany(hashes(1_000)), index.lookupMany(hashes(4))]);
+  assert.deepEqual([sizes.slice(0, 2), Math.max(...sizes.slice(2))], [[1_000, 4], 2]);
 });
 
 serverTest("a chart that is too much for the link", inTurn(problem(408)), async (index, requests) => {

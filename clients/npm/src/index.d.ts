@@ -171,7 +171,8 @@ export interface HashedChart {
 export interface RefusedChart {
   file: string;
   reason: string;
-  difficulty?: string;
+  /** The chart, by its step type and difficulty, if the file may have several. */
+  chart?: string;
   hash?: undefined;
 }
 

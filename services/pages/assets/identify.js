@@ -87,7 +87,7 @@ function chartFilesAmong(files) {
 
 /** A result for each chart of a file or an archive, and one that says why for each that cannot be read. */
 async function resultsOf({ path, file }) {
-  const charts = await hashFile(path, file);
+  const charts = (await hashFile(path, file)).map(({ chart: difficulty, ...result }) => ({ difficulty, ...result }));
   return charts.length > 0 ? charts : [{ file: path, reason: "no chart file in the archive" }];
 }
 

@@ -376,3 +376,14 @@ test("each chart of a simfile has a line, and each hash one", () => {
   const charts = hashChartFile("a.sm", text(`${sm(TWO)}${sm(TWO)}${sm(TWO, "", "dance-double")}${sm("0001")}`));
   assert.deepEqual(hashesOf(charts), [hashOf(4, TWO_NOTES), "step type dance-double", hashOf(4, [[3, 0]])]);
 });
+
+test("a refused chart of a simfile has its name", () => {
+  const file = text(`${sm(TWO)}#NOTES:dance-double:a:Challenge:::${TWO};#NOTES:dance-single::Hard:::0000;`);
+  const [first, ...refused] = hashChartFile("a.sm", file);
+  assert.ok(first.hash && !("chart" in first));
+  assert.deepEqual(refused, [
+    { file: "a.sm", reason: "step type dance-double", chart: "dance-double Challenge" },
+    { file: "a.sm", reason: "no notes", chart: "dance-single Hard" },
+  ]);
+  assert.deepEqual(hashChartFile("a.osu", text(osu([]))), [{ file: "a.osu", reason: "no notes" }]);
+});

@@ -1,13 +1,15 @@
 // Reads the chart files in archives, also those of archives in them, without reading other files.
 
-import { isChartFile, isNamed, withoutReplaced } from "./chart_files.js";
+import { MAX_FILE_BYTES, isChartFile, isNamed, withoutReplaced } from "./chart_files.js";
 import { Refusal, refuse } from "./note_hash.js";
 
-/** The maximum of entries of an archive and of the archives in it, as in the index. */
-const MAX_ENTRIES = 50_000;
+/** The limits of the index, each for an archive and the archives in it. */
+const [MAX_ENTRIES, MAX_CHART_FILES] = [50_000, 4_096];
+const [MAX_CHARTS_MB, MAX_ARCHIVES_MB] = [192, 2_048];
 /** The maximum size of an archive in an archive, of which one at a time is in memory. */
 const MAX_NESTED_BYTES = 128 * 1024 * 1024;
 const MAX_PATH_LENGTH = 1024;
+const MB = 2 ** 20;
 
 /** The end of the directory, with the longest comment. */
 const MAX_END_BYTES = 22 + 0xffff;
@@ -26,25 +28,66 @@ export const isArchive = (path) => isNamed(path, ["osz", "olz", "qp", "smzip", "
  * @param {Blob} archive
  * @throws {Error} with a reason if it is none, is damaged, or exceeds a limit
  */
-export async function* chartFilesOf(archive, read = { entries: 0 }, isNested = false) {
-  const files = (await entriesOf(archive, read)).filter(({ path }) => isChartFile(path) || isArchive(path));
-  const paths = new Set();
+export async function* chartFilesOf(archive, read = new Read(), isNested = false) {
+  const files = (await entriesOf(archive, read)).filter(({ name }) => isChartFile(name) || isArchive(name));
+  refuseSome(files, isNested);
+  read.count(files);
   for (const file of withoutReplaced(files, ({ path }) => path)) {
-    const { path } = file;
-    const reason = paths.has(path) ? "an earlier file has the same name" : file.refusal;
-    paths.add(path);
-    if (reason) yield { path, reason };
-    else if (!isArchive(path)) yield { path, file };
-    else if (isNested) yield { path, reason: "an archive in an archive in an archive" };
-    else yield* nestedFiles(file, read);
+    const { path, refusal } = file;
+    if (refusal) yield { path, reason: refusal };
+    else if (isArchive(path)) yield* nestedFiles(file, read);
+    else yield { path, file };
   }
+}
+
+/** Refuses the files that have the name of an earlier one, and archives that are too deep. */
+function refuseSome(files, isNested) {
+  const paths = new Set();
+  for (const file of files) {
+    if (isNested && isArchive(file.path)) file.refusal ??= "an archive in an archive in an archive";
+    else if (paths.has(file.key)) file.refusal ??= "an earlier file has the same name";
+    paths.add(file.key);
+  }
+}
+
+/**
+ * What is read of an archive and of the archives in it. An excess refuses the outermost one, as in the index:
+ * otherwise the order of the entries would decide which of them are read.
+ */
+class Read {
+  entries = 0;
+  chartFiles = 0;
+  chartBytes = 0;
+  archiveBytes = 0;
+
+  countEntries(count) {
+    this.entries += count;
+    if (this.entries > MAX_ENTRIES) exceed(`${MAX_ENTRIES} entries`);
+  }
+
+  /** Counts files by their sizes in the directory: what is larger is damaged. */
+  count(files) {
+    this.chartFiles += files.filter(({ name }) => isChartFile(name)).length;
+    if (this.chartFiles > MAX_CHART_FILES) exceed(`${MAX_CHART_FILES} chart files`);
+    for (const { path, size } of files.filter(({ refusal, isEncrypted }) => !refusal && !isEncrypted)) {
+      if (isArchive(path)) this.archiveBytes += Math.min(size, MAX_NESTED_BYTES);
+      else this.chartBytes += Math.min(size, MAX_FILE_BYTES);
+    }
+    if (this.chartBytes > MAX_CHARTS_MB * MB) exceed(`${MAX_CHARTS_MB} MB of chart files`);
+    if (this.archiveBytes > MAX_ARCHIVES_MB * MB) exceed(`${MAX_ARCHIVES_MB} MB of archives in it`);
+  }
+}
+
+/** Refuses the outermost archive: no `Refusal`, which is of one archive. */
+function exceed(limit) {
+  throw new Error(`the archive has more than ${limit}`);
 }
 
 /** The files of an archive in another one. If it cannot be read, others can. */
 async function* nestedFiles(file, read) {
   const { path } = file;
   try {
-    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES / 2 ** 20} MB`);
+    if (file.size > MAX_NESTED_BYTES) refuse(`larger than ${MAX_NESTED_BYTES / MB} MB`);
     const nested = new Blob([await file.arrayBuffer()]);
     for await (const entry of chartFilesOf(nested, read, true)) yield { ...entry, path: `${path}/${entry.path}` };
   } catch (error) {
@@ -60,16 +103,15 @@ async function entriesOf(archive, read) {
   if (offset === 0xffffffff || count === 0xffff) refuse("archives of more than 4 GB cannot be read here");
   // What is before the archive, such as a program that unpacks it, moves all of it.
   const start = archive.size - end.byteLength - size - offset;
-  read.entries += count;
   if (start < 0) refuse("the archive is damaged");
-  if (read.entries > MAX_ENTRIES) refuse(`the archive has more than ${MAX_ENTRIES} entries`);
+  read.countEntries(count);
   const directory = await viewOf(archive, start + offset, size);
   const entries = [];
   for (let at = 0; entries.length < count; ) {
     if (at + 46 > size || directory.getUint32(at, true) !== DIRECTORY_ENTRY) refuse("the archive is damaged");
     const [nameLength, extra, comment] = [28, 30, 32].map((field) => directory.getUint16(at + field, true));
     const name = new Uint8Array(directory.buffer, at + 46, Math.min(nameLength, size - at - 46));
-    entries.push(new ArchivedFile(archive, directory, at, new TextDecoder().decode(name), start));
+    entries.push(new ArchivedFile(archive, directory, at, name, start));
     at += 46 + nameLength + extra + comment;
   }
   return entries;
@@ -98,14 +140,31 @@ function safePath(name) {
   return isUnsafe || path.length > MAX_PATH_LENGTH ? undefined : path;
 }
 
+const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/** Has a character for each byte. */
+const LATIN_1 = new TextDecoder("latin1");
+
+/** A name, whose encoding is not known if it is not UTF-8. */
+function decoded(name) {
+  try {
+    return UTF_8.decode(name);
+  } catch {
+    return LATIN_1.decode(name);
+  }
+}
+
 class ArchivedFile {
-  constructor(archive, directory, at, name, start) {
+  constructor(archive, directory, at, bytes, start) {
     const short = (field) => directory.getUint16(at + field, true);
     const long = (field) => directory.getUint32(at + field, true);
+    const name = decoded(bytes);
     const path = safePath(name);
     const type = short(4) >> 8 === UNIX ? (long(38) >>> 16) & FILE_TYPE : NO_TYPE;
     const isRegular = type === NO_TYPE || type === REGULAR_FILE;
     this.archive = archive;
+    this.name = name;
+    /** Two names in different encodings are not the same, although they look so. */
+    this.key = safePath(LATIN_1.decode(bytes));
     this.path = path ?? name;
     /** Why it is not read. */
     this.refusal = path === undefined ? "an unsafe path" : isRegular ? undefined : "not a regular file";

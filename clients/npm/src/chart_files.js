@@ -77,10 +77,11 @@ export function hashChartFile(path, bytes) {
   return charts.filter(({ hash }, index) => !hash || hashes.indexOf(hash) === index);
 }
 
-/** The hash of a chart with its texts. What is refused has its difficulty only. */
-function hashChart({ reason, keys, notes, timingPoints, ...texts }) {
+/** The hash of a chart with its texts. What is refused of a file with several charts has its name. */
+function hashChart({ reason, keys, notes, timingPoints, chart, ...texts }) {
   const outcome = reason ? { reason } : explained(() => hashNotes({ keys, notes, timingPoints }));
-  const names = outcome.reason ? ["difficulty"] : ["title", "artist", "creator", "difficulty"];
+  if (outcome.reason) return chart === undefined ? outcome : { ...outcome, chart: clean(chart) };
+  const names = ["title", "artist", "creator", "difficulty"];
   return { ...outcome, ...Object.fromEntries(names.map((name) => [name, clean(texts[name])])) };
 }
 

@@ -1,13 +1,14 @@
 // A client of the API (docs/api.md).
 
 import { HashFilter } from "./hash_filter.js";
-import { ChartIndexError, Requests } from "./requests.js";
+import { ChartIndexError, Requests, invalid } from "./requests.js";
 
 /** The maximum of a batch, and with what it includes. */
 const MAX_BATCH = 1_000;
 const MAX_WITH = { variants: 100, chartsets: 100 };
 const MAX_WITH_BOTH = 25;
 const MAX_PER_PAGE = 60;
+const [BATCH, LIST] = ["/api/charts/lookup", "/api/chartsets"];
 
 export class ChartIndex {
   #requests;
@@ -18,7 +19,7 @@ export class ChartIndex {
     this.#requests = new Requests(base, options);
   }
 
-  get(path, query, options) {
+  async get(path, query, options) {
     return this.#requests.json(path, query, options);
   }
 
@@ -27,8 +28,9 @@ export class ChartIndex {
   }
 
   async lookupMany(charts, { include = [], ...options } = {}) {
-    const requested = chartsOf(charts);
-    const limit = maxBatch(String(include).split(","));
+    const included = String(include).split(",");
+    const requested = chartsOf(charts, included.includes("variants"));
+    const limit = maxBatch(included);
     const items = [];
     while (items.length < requested.length) {
       const size = Math.min(this.#batch, limit);
@@ -38,33 +40,37 @@ export class ChartIndex {
       } catch (error) {
         // The link is too slow for so many.
         if (error.status !== 408 || batch.length === 1) throw error;
-        this.#batch = Math.ceil(batch.length / 2);
+        this.#batch = Math.min(this.#batch, Math.ceil(batch.length / 2));
       }
     }
     return items;
   }
 
   async #postBatch(charts, include, options) {
-    const path = "/api/charts/lookup";
     const query = include.length > 0 ? { include } : {};
-    const isHash = (chart) => typeof chart === "string";
-    const body = charts.every(isHash)
-      ? { hashes: charts }
-      : { charts: charts.map((chart) => (isHash(chart) ? { hash: chart } : chart)) };
-    const { items } = await this.#requests.post(path, query, body, options);
-    if (items?.length === charts.length) return items;
-    throw new ChartIndexError(path, { problem: { title: `The response does not have ${charts.length} items` } });
+    const isHash = ({ hash, variant }) => hash && !variant;
+    const body = charts.every(isHash) ? { hashes: charts.map(({ hash }) => hash) } : { charts };
+    const { items } = await this.#requests.post(BATCH, query, body, options);
+    if (!Array.isArray(items) || items.length !== charts.length) {
+      throw invalid(BATCH, `The response does not have ${charts.length} items`);
+    }
+    const isOther = ({ hash }, index) => !items[index] || (hash && items[index].chartHash !== hash);
+    if (charts.some(isOther)) throw invalid(BATCH, "The items of the response are not those of the charts");
+    return items;
   }
 
-  list(filters = {}, options) {
-    return this.get("/api/chartsets", filters, options);
+  async list(filters = {}, options) {
+    const page = await this.get(LIST, filters, options);
+    if (Array.isArray(page.items)) return page;
+    throw invalid(LIST, "The response has no items");
   }
 
-  async *search({ after = "start", ...filters } = {}, options) {
-    for (let next = after; next !== undefined; ) {
+  async *search({ after, ...filters } = {}, options) {
+    for (let next = after ?? "start"; next !== undefined; ) {
       const { items, nextAfter } = await this.list({ perPage: MAX_PER_PAGE, ...filters, after: next }, options);
       yield* items;
-      next = nextAfter;
+      if (nextAfter === next) throw invalid(LIST, "The next page is the same again");
+      next = nextAfter ?? undefined;
     }
   }
 
@@ -72,9 +78,8 @@ export class ChartIndex {
     return this.get(`/api/chartsets/${encodeURIComponent(id)}`, { include }, options);
   }
 
-  async rox(hash, options) {
-    const bytes = await this.#requests.bytes(`/api/charts/${encodeURIComponent(hash)}/rox`, options);
-    return bytes.slice();
+  rox(hash, options) {
+    return this.#requests.bytes(`/api/charts/${encodeURIComponent(hash)}/rox`, (bytes) => bytes.slice(), options);
   }
 
   preview(hash, options) {
@@ -83,7 +88,7 @@ export class ChartIndex {
 
   async hashFilter(options) {
     try {
-      return new HashFilter(await this.#requests.bytes("/api/charts/filter", options));
+      return await this.#requests.bytes("/api/charts/filter", filterOf, options);
     } catch (error) {
       // None has been built yet.
       if (error instanceof ChartIndexError && error.status === 404) return undefined;
@@ -92,12 +97,34 @@ export class ChartIndex {
   }
 }
 
-/** The charts of a batch, each as its hash or as an object of the API. */
-function chartsOf(charts) {
-  if (typeof charts !== "string" && charts?.[Symbol.iterator]) return [...charts];
+/** The charts of a batch, as objects of the API. */
+function chartsOf(charts, withVariants) {
+  if (typeof charts !== "string" && charts?.[Symbol.iterator]) {
+    return Array.from(charts, (chart) => identifierOf(chart, withVariants));
+  }
   const { md5 = [], ids = [], ...others } = Object(charts);
   if (!charts || Object.keys(others).length > 0) throw new TypeError("give a list of charts, or { md5, ids }");
   return [...md5.map((one) => ({ md5: one })), ...ids.map((alphaBeatmapId) => ({ alphaBeatmapId }))];
+}
+
+/**
+ * What identifies a chart. Nothing else of a local chart is sent, such as its path, and its variant only where
+ * it is used: a thousand hashes with variants exceed the maximum of a body.
+ */
+function identifierOf(chart, withVariant) {
+  const { hash, variant, md5, alphaBeatmapId } = typeof chart === "string" ? { hash: chart } : Object(chart);
+  if (hash) return withVariant ? { hash, variant } : { hash };
+  if (md5) return { md5 };
+  if (alphaBeatmapId === undefined) throw new TypeError("a chart has no hash, md5 or alphaBeatmapId");
+  return { alphaBeatmapId };
+}
+
+function filterOf(bytes, url) {
+  try {
+    return new HashFilter(bytes);
+  } catch (cause) {
+    throw invalid(url, `The response is no hash filter: ${cause.message}`, cause);
+  }
 }
 
 function maxBatch(included) {

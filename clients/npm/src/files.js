@@ -26,7 +26,7 @@ export async function hashFile(path, content) {
       charts.push(...(await chartsOf({ ...entry, path: `${path}/${entry.path}` })));
     }
   } catch (error) {
-    charts.push({ file: path, reason: reasonOf(error) });
+    return [{ file: path, reason: reasonOf(error) }];
   }
   return charts;
 }

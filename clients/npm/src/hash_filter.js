@@ -17,9 +17,12 @@ export class HashFilter {
     this.segmentLength = header.getUint32(32, true);
     this.segmentCountLength = header.getUint32(36, true);
     this.fingerprints = bytes.subarray(HEADER_BYTES);
-    const { length } = this.fingerprints;
-    const isComplete = length === header.getUint32(40, true) && length === this.segmentCountLength + 2 * this.segmentLength;
-    if (!isComplete) throw new Error("the hash filter is incomplete");
+    const { segmentLength, segmentCountLength, fingerprints } = this;
+    // Then no key leads outside of the fingerprints.
+    const areSegments = (segmentLength & (segmentLength - 1)) === 0 && segmentCountLength % segmentLength === 0;
+    const length = segmentCountLength + 2 * segmentLength;
+    const isComplete = fingerprints.length === length && header.getUint32(40, true) === length;
+    if (!areSegments || segmentCountLength === 0 || !isComplete) throw new Error("the hash filter is damaged");
   }
 
   /** False if the index did not know the note hash when the filter was built. */

@@ -25,7 +25,10 @@ export type Preview = Json<Get<"/api/charts/{hash}/preview">>;
 /** The parameters of the list. Lists of values may be arrays. */
 export type Filters = Query<ListOperation>;
 
-/** A chart of a batch, by one of its identifiers. */
+/**
+ * A chart of a batch, by one of its identifiers. Other fields are not sent, such as the path of a local chart,
+ * and `variant` only if the batch includes variants.
+ */
 export type ChartIdentifier = string | { hash: string; variant?: string } | { md5: string } | { alphaBeatmapId: number };
 
 export interface RequestOptions {
@@ -39,10 +42,13 @@ export interface CachedResponse {
   body: string | Uint8Array;
 }
 
-/** A cache of responses by address, such as a `Map`, or one that writes files. */
+/**
+ * A cache of responses, such as a `Map`, or one that writes files. A key is `text` or `bytes`, a space, and the
+ * address.
+ */
 export interface Cache {
-  get(url: string): CachedResponse | undefined | Promise<CachedResponse | undefined>;
-  set(url: string, response: CachedResponse): unknown;
+  get(key: string): CachedResponse | undefined | Promise<CachedResponse | undefined>;
+  set(key: string, response: CachedResponse): unknown;
 }
 
 export interface ClientOptions {
@@ -51,7 +57,7 @@ export interface ClientOptions {
    * browser, which sends its own.
    */
   userAgent?: string;
-  /** By default the newest 500 responses are in memory; in a browser none, since it has a cache. */
+  /** By default the newest responses are in memory, up to 32 MiB; in a browser none, since it has a cache. */
   cache?: Cache;
   fetch?: (url: URL, request: RequestInit) => Promise<Response>;
   /** How often a request is sent at most. By default 6. */
@@ -65,8 +71,8 @@ export interface ClientOptions {
 }
 
 /**
- * A client of an index. A request is sent again after a 429, 502, 503 or 504 and if there is no response: after
- * the time of `Retry-After`, or after 1 s, 2 s, 4 s and so on, less a random part.
+ * A client of an index. A request is sent again after a 429, 502, 503 or 504 and if there is no response within
+ * 90 s: after the time of `Retry-After`, or after 1 s, 2 s, 4 s and so on, less a random part.
  *
  * @throws {ChartIndexError} (all methods) if the index refuses the request, or asks to wait for longer than
  * `maxWaitMs`
@@ -111,7 +117,11 @@ export class ChartIndex {
   /** The newest hash filter; undefined if the index has none yet. */
   hashFilter(options?: RequestOptions): Promise<HashFilter | undefined>;
 
-  /** The JSON of any other endpoint. */
+  /**
+   * The JSON of any other endpoint.
+   *
+   * @param path begins with a slash
+   */
   get(path: string, query?: Record<string, unknown>, options?: RequestOptions): Promise<unknown>;
 }
 
@@ -161,7 +171,8 @@ export interface HashedChart {
 export interface RefusedChart {
   file: string;
   reason: string;
-  difficulty?: string;
+  /** The chart, by its step type and difficulty, if the file may have several. */
+  chart?: string;
   hash?: undefined;
 }
 

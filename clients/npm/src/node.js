@@ -1,20 +1,33 @@
 // Reads folders, in Node.js.
 
-import { open, readdir } from "node:fs/promises";
+import { open, readdir, stat } from "node:fs/promises";
 import path from "node:path";
 
 import { filesRead, hashFile } from "./files.js";
 
-/** The charts of the chart files and archives below a folder, in the order of the names. */
+/** The charts of a file, or of the chart files and archives below a folder, in the order of the names. */
 export async function* hashFolder(folder) {
-  const entries = await readdir(folder, { withFileTypes: true });
+  if ((await stat(folder)).isFile()) yield* await hashLocalFile(folder);
+  else yield* hashEntries(folder, await entriesOf(folder));
+}
+
+const entriesOf = (folder) => readdir(folder, { withFileTypes: true });
+
+async function* hashEntries(folder, entries) {
   const files = new Set(filesRead(entries.filter((entry) => entry.isFile()), ({ name }) => name));
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const location = path.join(folder, entry.name);
     // A symbolic link may lead anywhere.
-    if (entry.isDirectory()) yield* hashFolder(location);
+    if (entry.isDirectory()) yield* hashSubfolder(location);
     else if (files.has(entry)) yield* await hashLocalFile(location);
   }
+}
+
+/** The charts of a folder in another one. If it cannot be listed, others can. */
+async function* hashSubfolder(folder) {
+  const entries = await entriesOf(folder).catch((error) => error);
+  if (entries instanceof Error) yield { file: folder, reason: entries.message };
+  else yield* hashEntries(folder, entries);
 }
 
 async function hashLocalFile(location) {

@@ -3,7 +3,10 @@
 /** Too many requests, and what the index and proxies in front of it send while they are unavailable. */
 const REPEATED = [429, 502, 503, 504];
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [1_000, 30_000];
-const MAX_CACHED = 500;
+/** The longest that a timer takes. */
+const MAX_WAIT_MS = 2 ** 31 - 1;
+const RESPONSE_TIMEOUT_MS = 90_000;
+const MAX_CACHED_BYTES = 32 * 2 ** 20;
 
 /** Why a request has failed: the problem details (RFC 9457) of the response, if it has them. */
 export class ChartIndexError extends Error {
@@ -14,23 +17,46 @@ export class ChartIndexError extends Error {
   }
 }
 
-/** The newest responses, by address. */
+/** Why a response is not one of a chart index. */
+export const invalid = (url, title, cause) => new ChartIndexError(url, { problem: { title }, cause });
+
+/** The newest responses. */
 class MemoryCache {
   #entries = new Map();
+  #bytes = 0;
 
   get(key) {
     return this.#entries.get(key);
   }
 
   set(key, entry) {
-    this.#entries.delete(key);
+    const bytes = bytesOf(key, entry);
+    this.#delete(key);
+    if (bytes > MAX_CACHED_BYTES) return;
     this.#entries.set(key, entry);
-    if (this.#entries.size > MAX_CACHED) this.#entries.delete(this.#entries.keys().next().value);
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) if (this.#bytes > MAX_CACHED_BYTES) this.#delete(oldest);
+  }
+
+  #delete(key) {
+    const entry = this.#entries.get(key);
+    if (entry && this.#entries.delete(key)) this.#bytes -= bytesOf(key, entry);
   }
 }
 
+/** In memory, a character of a text has two bytes. */
+const bytesOf = (key, { body }) => 2 * key.length + (body.byteLength ?? 2 * body.length);
+
 /** A browser names itself, and caches responses. */
 const isBrowser = () => /^Mozilla/.test(globalThis.navigator?.userAgent);
+
+/** The address of an index without a slash at its end. */
+function checkedBase(base) {
+  const { href, protocol, username, password } = new URL(base, globalThis.location?.href);
+  if (!/^https?:$/.test(protocol)) throw new TypeError(`${href} does not begin with http:// or https://`);
+  if (username || password) throw new TypeError("the address has a user name or a password, which no request may have");
+  return href.replace(/\/*(?:[?#].*)?$/, "");
+}
 
 export class Requests {
   #base;
@@ -43,61 +69,70 @@ export class Requests {
     if (!isInBrowser && !/\S/.test(userAgent ?? "")) {
       throw new TypeError('userAgent is required: your program and how to reach you, such as "my-client/1.0 (me@example.org)"');
     }
-    const { href, protocol } = new URL(base, globalThis.location?.href);
-    if (!/^https?:$/.test(protocol)) throw new TypeError(`${href} does not begin with http:// or https://`);
-    this.#base = href.replace(/\/*(?:[?#].*)?$/, "");
+    this.#base = checkedBase(base);
     this.#headers = isInBrowser ? {} : { "User-Agent": userAgent };
-    const cache = isInBrowser ? undefined : new MemoryCache();
-    // A browser's `fetch` must not be called as a method of another object.
-    const fetch = (...request) => globalThis.fetch(...request);
-    this.#options = { cache, fetch, maxAttempts: 6, maxWaitMs: 120_000, wait: sleep, ...options };
+    // It throws for characters that no header may have.
+    new Headers(this.#headers);
+    const {
+      cache = isInBrowser ? undefined : new MemoryCache(),
+      // A browser's `fetch` must not be called as a method of another object.
+      fetch = (...request) => globalThis.fetch(...request),
+      maxAttempts = 6,
+      maxWaitMs = 120_000,
+      wait = sleep,
+    } = options;
+    this.#options = { cache, fetch, maxAttempts, maxWaitMs, wait };
   }
 
   /** The JSON at a path. Lists in the query are joined by commas, and what is undefined is left out. */
-  async json(path, query, options) {
-    const url = this.#url(path, query);
-    return parsed(url, await this.#get(url, (response) => response.text(), options));
+  json(path, query, options) {
+    return this.#get("text", this.#url(path, query), parsed, options);
   }
 
-  /** The bytes at a path, which belong to the cache. */
-  async bytes(path, options) {
-    return this.#get(this.#url(path), async (response) => new Uint8Array(await response.arrayBuffer()), options);
+  /** The bytes at a path as a function reads them. They belong to the cache. */
+  bytes(path, read, options) {
+    return this.#get("bytes", this.#url(path), read, options);
   }
 
   async post(path, query, json, { signal } = {}) {
     const url = this.#url(path, query);
     const headers = { ...this.#headers, "Content-Type": "application/json" };
-    const request = { method: "POST", headers, body: JSON.stringify(json), signal };
-    const { body } = await this.#send(url, request, (response) => response.text());
-    return parsed(url, body);
+    // A redirected POST may become a GET.
+    const request = { method: "POST", headers, body: JSON.stringify(json), signal, redirect: "manual" };
+    const { body } = await this.#send(url, request, "text");
+    return parsed(body, url);
   }
 
   #url(path, query = {}) {
+    if (!path.startsWith("/")) throw new TypeError(`${path} does not begin with a slash`);
     const url = new URL(this.#base + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     return url;
   }
 
-  /** The body at an address: the cached one, if its tag is still that of the index. */
-  async #get(url, read, { signal } = {}) {
+  /** What is read of the body at an address: of the cached one, if its tag is still that of the index. */
+  async #get(kind, url, read, { signal } = {}) {
     const { cache } = this.#options;
-    const cached = await cache?.get(url.href);
+    const key = `${kind} ${url}`;
+    const cached = await cache?.get(key);
     const headers = cached ? { ...this.#headers, "If-None-Match": cached.etag } : this.#headers;
-    const { response, body } = await this.#send(url, { headers, signal }, read);
-    if (response.status === 304) return cached.body;
+    const { response, body } = await this.#send(url, { headers, signal }, kind);
+    if (response.status === 304) return read(cached.body, url);
+    const value = read(body, url);
     const etag = response.headers.get("ETag");
-    if (etag) await cache?.set(url.href, { etag, body });
-    return body;
+    if (etag) await cache?.set(key, { etag, body });
+    return value;
   }
 
   /** Sends a request again while the index asks for that, or does not respond. */
-  async #send(url, request, read) {
+  async #send(url, request, kind) {
     const { maxAttempts, maxWaitMs, wait } = this.#options;
     for (let [attempt, waitedMs] = [1, 0]; ; attempt += 1) {
-      const { response, body, cause } = await this.#attempt(url, request, read);
-      if (response?.ok || response?.status === 304) return { response, body };
+      const { response, body, cause } = await this.#attempt(url, request, kind);
+      const isConfirmed = response?.status === 304 && request.headers["If-None-Match"];
+      if (response?.ok || isConfirmed) return { response, body };
       const retryAfterMs = retryAfter(response?.headers);
-      const waitMs = retryAfterMs || backoff(attempt);
+      const waitMs = Math.min(retryAfterMs || backoff(attempt), MAX_WAIT_MS);
       const isRepeated = !response || REPEATED.includes(response.status);
       if (!isRepeated || attempt >= maxAttempts || waitedMs + waitMs > maxWaitMs) {
         throw new ChartIndexError(url, { status: response?.status, retryAfterMs, problem: problemOf(response, body, cause), cause });
@@ -108,13 +143,25 @@ export class Requests {
   }
 
   /** The response with its body, or why there is none. */
-  async #attempt(url, request, read) {
+  async #attempt(url, { signal, ...request }, kind) {
+    // Node.js 18 has no AbortSignal.any.
+    const controller = new AbortController();
+    const stop = () => controller.abort(signal.reason);
+    const timeout = new Error(`no response within ${RESPONSE_TIMEOUT_MS / 1000} seconds`);
+    const timer = setTimeout(() => controller.abort(timeout), RESPONSE_TIMEOUT_MS);
+    signal?.addEventListener("abort", stop);
     try {
-      const response = await this.#options.fetch(url, request);
-      return { response, body: await (response.ok ? read(response) : response.text()) };
-    } catch (cause) {
-      request.signal?.throwIfAborted();
-      return { cause };
+      signal?.throwIfAborted();
+      const response = await this.#options.fetch(url, { ...request, signal: controller.signal });
+      clearTimeout(timer);
+      const isBytes = response.ok && kind === "bytes";
+      return { response, body: isBytes ? new Uint8Array(await response.arrayBuffer()) : await response.text() };
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { cause: controller.signal.aborted ? timeout : error };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
     }
   }
 }
@@ -159,14 +206,18 @@ function problemOf(response, body, cause) {
   try {
     return Object(JSON.parse(body));
   } catch {
-    return { title: response.statusText };
+    // A browser does not tell more of a redirect.
+    return { title: response.statusText || (response.status ? "" : "A redirect") };
   }
 }
 
-function parsed(url, text) {
+function parsed(text, url) {
+  let value;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (cause) {
-    throw new ChartIndexError(url, { problem: { title: "The response is no JSON" }, cause });
+    throw invalid(url, "The response is no JSON", cause);
   }
+  if (Object(value) !== value) throw invalid(url, "The response is no JSON object");
+  return value;
 }

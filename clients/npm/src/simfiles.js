@@ -57,7 +57,7 @@ export function readSimfile(text, isSsc) {
   const [title, artist] = [`${song.TITLE.trim()} ${song.SUBTITLE.trim()}`, song.ARTIST.trim()];
   return charts.map(({ credit, difficulty, ...chart }) => {
     const texts = { title, artist, creator: credit.trim() || song.CREDIT.trim(), difficulty };
-    return { ...texts, ...explained(() => readChart(chart)) };
+    return { ...texts, chart: `${chart.stepsType} ${difficulty}`, ...explained(() => readChart(chart)) };
   });
 }
 

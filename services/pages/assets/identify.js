@@ -87,7 +87,7 @@ function chartFilesAmong(files) {
 
 /** A result for each chart of a file or an archive, and one that says why for each that cannot be read. */
 async function resultsOf({ path, file }) {
-  const charts = await hashFile(path, file);
+  const charts = (await hashFile(path, file)).map(({ chart: difficulty, ...result }) => ({ difficulty, ...result }));
   return charts.length > 0 ? charts : [{ file: path, reason: "no chart file in the archive" }];
 }
 
@@ -104,11 +104,10 @@ async function lookUpAll(run, results) {
       const filter = await index.hashFilter().catch(() => undefined);
       asked = asked.filter(({ hash }) => filter?.has(hash) ?? true);
     }
-    await lookUp(run, "Looking up …", asked, (batch) => index.lookupMany(batch.map(({ hash }) => hash)));
+    await lookUp(run, "Looking up …", asked, (batch) => index.lookupMany(batch));
     const unknown = results.filter(({ chart, reason, variant }) => variant && !chart && !reason);
-    const include = ["variants"];
-    const withVariants = (batch) => index.lookupMany(batch.map(({ hash, variant }) => ({ hash, variant })), { include });
-    await lookUp(run, "Looking for conversions …", unknown, withVariants);
+    const options = { include: ["variants"] };
+    await lookUp(run, "Looking for conversions …", unknown, (batch) => index.lookupMany(batch, options));
   } catch {
     const left = asked.filter(({ status }) => !status);
     for (const result of left) result.reason = "the index does not respond; try again later";

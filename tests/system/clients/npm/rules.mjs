@@ -1,11 +1,16 @@
 // The rules of the readers that have no case in crates/chartfile/tests/cases: `node --test`.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { test } from "node:test";
 
 import { hashChartFile, withoutReplaced } from "../../../../clients/npm/src/chart_files.js";
 import { hashFile } from "../../../../clients/npm/src/files.js";
+import { HashFilter } from "../../../../clients/npm/src/hash_filter.js";
+import { hashFolder } from "../../../../clients/npm/src/node.js";
 
 const text = (content) => new TextEncoder().encode(content);
 const hashesOf = (charts) => charts.map(({ hash, reason }) => hash ?? reason);
@@ -25,18 +30,20 @@ const CRC = (bytes) => {
 };
 
 /**
- * A ZIP archive with these files, stored. A third value replaces the checksum, a fourth is the mode of Unix.
+ * A ZIP archive with these files, stored. A third value replaces the checksum, a fourth is the mode of Unix,
+ * and a fifth replaces the size in the directory.
  */
 function zipped(files) {
   const parts = [];
   const directory = [];
   let offset = 0;
-  for (const [name, bytes, crc = CRC(bytes), mode = 0o100644] of files) {
+  for (const [name, bytes, crc = CRC(bytes), mode = 0o100644, size = bytes.length] of files) {
     const path = Buffer.from(name);
     const sizes = Buffer.alloc(12);
     [crc, bytes.length, bytes.length].forEach((value, index) => sizes.writeUInt32LE(value, 4 * index));
     const local = Buffer.concat([Buffer.from("504b030414000000000000000000", "hex"), sizes, Buffer.from([path.length, 0, 0, 0]), path, Buffer.from(bytes)]);
     const entry = Buffer.concat([Buffer.from("504b0102140314000000000000000000", "hex"), sizes, Buffer.alloc(18), path]);
+    entry.writeUInt32LE(size, 24);
     entry.writeUInt16LE(path.length, 28);
     entry.writeUInt32LE((mode << 16) >>> 0, 38);
     entry.writeUInt32LE(offset, 42);
@@ -84,6 +91,129 @@ test("files in archives are read, or have a reason", async () => {
     ["b/none.smzip", "no archive, or a damaged one"],
     ["c/song.ssc", "no charts"],
   ]);
+});
+
+/** An archive of archives, each of which has these files. */
+const packOf = (count, files) => zipped(Array.from({ length: count }, (_, number) => [`${number}.osz`, zipped(files)]));
+const named = (count, extension) => Array.from({ length: count }, (_, number) => [`${number}.${extension}`, new Uint8Array()]);
+
+const MB = 2 ** 20;
+
+test("limits are for an archive with the archives in it, and refuse all of it", async () => {
+  const chart = ["song.sm", simfile];
+  assert.equal((await chartsIn(packOf(2, named(2_048, "sm")))).length, 4_096);
+  for (const [archive, reason] of [
+    [packOf(2, named(25_000, "txt")), "the archive has more than 50000 entries"],
+    [zipped([chart, ...named(4_096, "osu")]), "the archive has more than 4096 chart files"],
+    [packOf(2, [chart, ...named(2_048, "qua")]), "the archive has more than 4096 chart files"],
+  ]) {
+    assert.deepEqual(await chartsIn(archive), [["a.zip", reason]]);
+  }
+});
+
+test("sizes are limited in total", async () => {
+  const file = (name, size) => [name, new Uint8Array(), 0, 0o100644, size];
+  const files = (count, extension, size) => Array.from({ length: count }, (_, number) => file(`${number}.${extension}`, size));
+  // Of what is too large itself, its limit counts.
+  for (const [extension, size, count, reason] of [
+    ["osu", 16 * MB, 12, "the archive has more than 192 MB of chart files"],
+    ["osu", 17 * MB, 12, "the archive has more than 192 MB of chart files"],
+    ["osz", 128 * MB, 16, "the archive has more than 2048 MB of archives in it"],
+    ["osz", 129 * MB, 16, "the archive has more than 2048 MB of archives in it"],
+  ]) {
+    const others = files(count, extension, size);
+    const charts = await chartsIn(zipped(others));
+    assert.equal(charts.length, count);
+    assert.ok(charts.every(([, why]) => /^(larger than|the archive is damaged)/.test(why)), String(charts[0]));
+    assert.deepEqual(await chartsIn(zipped([...others, file(`more.${extension}`, 1)])), [["a.zip", reason]]);
+  }
+});
+
+test("names in other encodings are told apart", async () => {
+  const names = ["\x82\xa0.sm", "\x82\xa2.sm", "\xe9.sm", "./\xe9.sm", "é.sm"];
+  const inLatin1 = names.map((name, index) => [Buffer.from(name, index < 4 ? "latin1" : "utf8"), simfile]);
+  const charts = await chartsIn(zipped(inLatin1));
+  assert.deepEqual(charts.map(([, reason]) => reason), [hash, hash, hash, "an earlier file has the same name", hash]);
+  assert.deepEqual([charts[2][0], charts[4][0]], ["é.sm", "é.sm"]);
+  assert.notEqual(charts[0][0], charts[1][0]);
+});
+
+// --- Hash filters ---
+
+/** A filter with these lengths, whose fingerprints are all zero. */
+function filterWith(segmentLength, segmentCountLength, length = segmentCountLength + 2 * segmentLength, version = 1) {
+  const bytes = Buffer.alloc(44 + segmentCountLength + 2 * segmentLength);
+  bytes.write("CIHF");
+  [segmentLength, segmentCountLength, length].forEach((value, index) => bytes.writeUInt32LE(value, 32 + 4 * index));
+  bytes.writeUInt32LE(version, 4);
+  return bytes;
+}
+
+test("a damaged hash filter is refused", () => {
+  assert.equal(typeof new HashFilter(filterWith(4, 8)).has("0".repeat(64)), "boolean");
+  for (const lengths of [[0, 8], [4, 0], [3, 9], [4, 6], [4, 8, 15]]) {
+    assert.throws(() => new HashFilter(filterWith(...lengths)), /the hash filter is damaged/, String(lengths));
+  }
+  const bytes = filterWith(4, 8);
+  for (const other of [bytes.subarray(0, -1), Buffer.concat([bytes, Buffer.alloc(1)])]) {
+    assert.throws(() => new HashFilter(other), /the hash filter is damaged/);
+  }
+  for (const other of [bytes.subarray(0, 44), bytes.subarray(0, 3), filterWith(4, 8, 16, 2), Buffer.alloc(60)]) {
+    assert.throws(() => new HashFilter(other), /no hash filter of version 1/);
+  }
+});
+
+// --- Folders ---
+
+/** The charts of a folder, each as its file and its hash, or why it has none. */
+async function chartsBelow(folder) {
+  const charts = [];
+  for await (const { file, hash, reason } of hashFolder(folder)) charts.push([file, hash ?? reason]);
+  return charts;
+}
+
+/** Makes folders in a folder until the path is longer than systems allow. */
+function makeDeepFolder(folder) {
+  const start = process.cwd();
+  mkdirSync(folder);
+  process.chdir(folder);
+  for (let depth = 0; depth < 21; depth += 1) {
+    mkdirSync("a".repeat(200));
+    process.chdir("a".repeat(200));
+  }
+  process.chdir(start);
+}
+
+test("a folder that cannot be listed has a reason", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "rules-"));
+  try {
+    makeDeepFolder(path.join(folder, "b"));
+    const files = ["a.sm", "c.sm"].map((name) => path.join(folder, name));
+    for (const file of files) writeFileSync(file, simfile);
+    const [first, [deep, reason], last, ...others] = await chartsBelow(folder);
+    assert.deepEqual([first, last, others], [[files[0], hash], [files[1], hash], []]);
+    assert.ok(deep.startsWith(path.join(folder, "b")), deep);
+    assert.match(reason, /ENAMETOOLONG/);
+  } finally {
+    // Node.js cannot remove such a path.
+    execFileSync("rm", ["-rf", folder]);
+  }
+});
+
+test("a folder may be a file", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "rules-"));
+  const write = (name, content) => writeFileSync(path.join(folder, name), content);
+  try {
+    write("a.sm", simfile);
+    write("b.ssc", "");
+    write("c.zip", zipped([["song.sm", simfile]]));
+    const named = (name) => chartsBelow(path.join(folder, name));
+    assert.deepEqual(await named("a.sm"), [[path.join(folder, "a.sm"), hash]]);
+    assert.deepEqual(await named("c.zip"), [[path.join(folder, "c.zip/song.sm"), hash]]);
+    await assert.rejects(named("none"), { code: "ENOENT" });
+  } finally {
+    execFileSync("rm", ["-rf", folder]);
+  }
 });
 
 test("a simfile beside an .ssc is not read", () => {
@@ -245,4 +375,15 @@ test("byte order marks", () => {
 test("each chart of a simfile has a line, and each hash one", () => {
   const charts = hashChartFile("a.sm", text(`${sm(TWO)}${sm(TWO)}${sm(TWO, "", "dance-double")}${sm("0001")}`));
   assert.deepEqual(hashesOf(charts), [hashOf(4, TWO_NOTES), "step type dance-double", hashOf(4, [[3, 0]])]);
+});
+
+test("a refused chart of a simfile has its name", () => {
+  const file = text(`${sm(TWO)}#NOTES:dance-double:a:Challenge:::${TWO};#NOTES:dance-single::Hard:::0000;`);
+  const [first, ...refused] = hashChartFile("a.sm", file);
+  assert.ok(first.hash && !("chart" in first));
+  assert.deepEqual(refused, [
+    { file: "a.sm", reason: "step type dance-double", chart: "dance-double Challenge" },
+    { file: "a.sm", reason: "no notes", chart: "dance-single Hard" },
+  ]);
+  assert.deepEqual(hashChartFile("a.osu", text(osu([]))), [{ file: "a.osu", reason: "no notes" }]);
 });

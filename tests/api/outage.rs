@@ -159,7 +159,7 @@ async fn cached_responses_are_served_without_postgresql() {
 async fn cached_responses_outlive_a_change_before_an_outage() {
     let mut outage = Outage::new().await;
     let lists = (1..=10).flat_map(|number| {
-        [format!("/api/chartsets?bpmMin={number}"), format!("/?bpmMin={number}")].map(|path| (path, 200))
+        [format!("/api/chartsets?bpmMin={number}"), format!("/?mainBpmMin={number}")].map(|path| (path, 200))
     });
     outage.paths.extend(lists);
     outage.assert_cached().await;

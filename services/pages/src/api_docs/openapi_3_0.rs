@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// `examples` of schemas.
 pub(crate) fn to_3_0(mut document: Value) -> Value {
     document["openapi"] = json!("3.0.3");
-    if let Some(license) = document["info"]["license"].as_object_mut()
+    if let Some(license) = document.pointer_mut("/info/license").and_then(Value::as_object_mut)
         && let Some(Value::String(identifier)) = license.remove("identifier")
     {
         license.insert("url".to_owned(), format!("https://spdx.org/licenses/{identifier}.html").into());
@@ -47,6 +47,12 @@ fn convert_reference(object: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn document_without_a_licence_gets_none() {
+        let document = json!({"openapi": "3.1.0", "info": {"title": "A"}});
+        assert_eq!(to_3_0(document), json!({"openapi": "3.0.3", "info": {"title": "A"}}));
+    }
 
     #[test]
     fn document_has_the_form_of_3_0() {

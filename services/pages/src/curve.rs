@@ -62,8 +62,8 @@ impl Curve {
     }
 }
 
-/// The density of each part of a chart, in notes per second, over at least a second around it: in a part that is
-/// shorter, a single note would be a peak. None is above the peak of the chart.
+/// The density of each part of a chart, in notes per second, over at least a second around it: in a part that
+/// is shorter, a single note would be a peak. None is above the peak of the chart.
 pub(crate) fn densities(curve: &DensityCurve, numbers: &ChartNumbers) -> [f64; DensityCurve::PARTS] {
     let densities = curve.densities();
     // On each side of a part.

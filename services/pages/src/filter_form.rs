@@ -5,7 +5,7 @@ use chart_index_domain::{Pattern, SourceKind};
 
 use crate::format;
 use crate::level::{self, WORDS};
-use crate::list_query::{Filter, ListQuery, raw_parameters};
+use crate::list_query::{Filter, ListQuery, name_on_page, raw_parameters};
 
 /// The form of the list, with the values of its fields.
 #[derive(Debug, Default)]
@@ -172,7 +172,9 @@ impl FilterForm {
     /// The form with the values as they were sent, one of which is wrong, above the list of a query.
     pub(crate) fn with_error(query_string: &str, error: &ParameterError, query: &ListQuery) -> Self {
         let error = FieldError::new(error);
-        Self::from_parameters(&raw_parameters(query_string), query, Some(error))
+        let sent = raw_parameters(query_string).into_iter();
+        let sent: Vec<_> = sent.map(|(name, value)| (name_on_page(&name).to_owned(), value)).collect();
+        Self::from_parameters(&sent, query, Some(error))
     }
 
     fn from_parameters(sent: &[(String, String)], query: &ListQuery, error: Option<FieldError>) -> Self {
@@ -488,6 +490,9 @@ mod tests {
         let error = form.error_of("mainBpmMin").unwrap();
         assert!(error.name == "BPM" && error.reason.contains("decimal number"), "{error:?}");
         assert!(form.error_of("query").is_none());
+        let sent = "bpmMin=fast";
+        let earlier = FilterForm::with_error(sent, &ListQuery::parse(sent).unwrap_err(), &query(""));
+        assert_eq!(earlier.ranges[1].values[0], "fast");
         assert_eq!((form.active, form.is_open), (1, true), "as in the list");
     }
 

@@ -330,7 +330,7 @@ impl ListQuery {
 }
 
 /// The name on the page of a parameter of the API.
-fn name_on_page(name: &str) -> &str {
+pub(crate) fn name_on_page(name: &str) -> &str {
     match name {
         "bpmMin" => "mainBpmMin",
         "bpmMax" => "mainBpmMax",
@@ -348,13 +348,12 @@ pub(crate) fn escape(value: &str) -> String {
     utf8_percent_encode(value, ESCAPED).to_string().replace(' ', "+")
 }
 
-/// The parameters of a query string as they were sent, decoded where possible, for the form of a query that
-/// cannot be parsed.
+/// The parameters of a query string as they were sent, decoded where possible.
 pub(crate) fn raw_parameters(query_string: &str) -> Vec<(String, String)> {
     let pairs = query_string.split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (name_on_page(&decode(name)).to_owned(), decode(value)))
+        .map(|(name, value)| (decode(name), decode(value)))
         .collect()
 }
 
@@ -368,6 +367,12 @@ mod tests {
 
     fn query(query_string: &str) -> ListQuery {
         ListQuery::parse(query_string).unwrap_or_else(|error| panic!("{query_string}: {error}")).query
+    }
+
+    #[test]
+    fn raw_parameters_have_the_names_that_were_sent() {
+        let sent = raw_parameters("bpmMin=1&q=a+b&x=%41");
+        assert_eq!(sent, [("bpmMin", "1"), ("q", "a b"), ("x", "A")].map(|(a, b)| (a.into(), b.into())));
     }
 
     #[test]

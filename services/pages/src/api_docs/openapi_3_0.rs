@@ -1,5 +1,6 @@
 //! The OpenAPI document in the form of version 3.0, for generators that do not read 3.1.
 
+use chart_index_cli::DataLicense;
 use serde_json::{Map, Value, json};
 
 /// The same document as OpenAPI 3.0.3: what it uses of 3.1 is a licence identifier, values beside `$ref`, and
@@ -9,7 +10,7 @@ pub(crate) fn to_3_0(mut document: Value) -> Value {
     if let Some(license) = document.pointer_mut("/info/license").and_then(Value::as_object_mut)
         && let Some(Value::String(identifier)) = license.remove("identifier")
     {
-        license.insert("url".to_owned(), format!("https://spdx.org/licenses/{identifier}.html").into());
+        license.insert("url".to_owned(), DataLicense::Spdx(identifier).url().into());
     }
     convert(&mut document);
     document

@@ -44,8 +44,8 @@ load-full load:
 	"$(or $(CARGO_TARGET_DIR),target)/release/load" run --form $(if $(filter load-full,$@),full,short) $(LOAD)
 
 record-search: ## Record the Meilisearch exchanges that tests replay (needs meilisearch on the PATH)
-	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1
-	cargo test --package chart-index-search --test search recorded_exchanges
+	RECORD_SEARCH=1 cargo test --workspace --test search recorded_exchanges -- --test-threads=1
+	cargo test --workspace --test search recorded_exchanges
 
 lint: ## Check formatting, lints, documentation, dependencies, dashboards, deployment and scripts
 	@scripts/lint

@@ -7,6 +7,7 @@ use flate2::read::GzDecoder;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, LOCATION};
 
+use crate::retries::retry_after;
 use crate::{Error, InvalidResponse, Problem};
 
 /// The longest body that is read. The hash filter of a million charts has 1.1 MB, a batch of known ones 2 MB.
@@ -49,6 +50,7 @@ impl Error {
     /// The error for a response other than a success.
     pub async fn from_response(response: Response) -> Self {
         let status = response.status().as_u16();
+        let retry_after = retry_after(response.headers());
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let problem = if let Some(location) = location {
             Problem { detail: format!("redirected to {location}"), ..Problem::default() }
@@ -56,6 +58,6 @@ impl Error {
             let body = read_body(response, MAX_PROBLEM_BYTES).await.unwrap_or_default();
             serde_json::from_slice(&body).unwrap_or_default()
         };
-        Self::Problem(Box::new(Problem { status, ..problem }))
+        Self::Problem(Box::new(Problem { status, retry_after, ..problem }))
     }
 }

@@ -78,7 +78,7 @@ pub struct Problem {
     pub detail: String,
     /// The parameter that is at fault.
     pub parameter: Option<String>,
-    /// The pause that the index asked for, if it was too long.
+    /// The pause that the index asked for with `Retry-After`.
     #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
@@ -104,14 +104,6 @@ impl fmt::Display for Problem {
 }
 
 impl Error {
-    /// The error with the pause that the index asked for.
-    pub(crate) fn after(mut self, pause: Duration) -> Self {
-        if let Self::Problem(problem) = &mut self {
-            problem.retry_after = Some(pause);
-        }
-        self
-    }
-
     /// The problem, if the index refused the request.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {

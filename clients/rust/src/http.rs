@@ -273,7 +273,7 @@ impl ChartIndex {
             };
             waited = duration.saturating_add(waited);
             if waited > self.0.retries.max_wait {
-                return Err(Error::from_response(response).await.after(duration));
+                return Err(Error::from_response(response).await);
             }
             if let Some(OnPause(on_pause)) = &self.0.on_pause {
                 on_pause(Pause { status, duration });

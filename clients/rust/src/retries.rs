@@ -55,7 +55,7 @@ impl Retries {
 
 /// `Retry-After` (RFC 9110, section 10.2.3), in seconds or as a date. A date is compared with the clock of the
 /// server.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));

@@ -57,23 +57,28 @@ async fn refused_requests_are_repeated_after_the_pause() {
 #[tokio::test]
 async fn requests_end_after_too_many_or_too_long_pauses() {
     let problem = br#"{"type": "/problems/rate-limited", "title": "Too many requests", "detail": "later"}"#;
-    let refusal = |retry_after: u32| {
-        let head = "429 Too Many Requests; content-type: application/problem+json; retry-after";
-        response(&format!("{head}: {retry_after}"), problem)
+    let refusal = |retry_after: Option<u64>| {
+        let header = retry_after.map(|seconds| format!("; retry-after: {seconds}")).unwrap_or_default();
+        let head = "429 Too Many Requests; content-type: application/problem+json";
+        response(&format!("{head}{header}"), problem)
     };
-    for (max_retries, refusals, expected) in [
-        (1, vec![refusal(1), refusal(1)], None),
-        (0, vec![refusal(1)], None),
-        (9, vec![refusal(1), refusal(2)], Some(Duration::from_secs(2))),
-        (9, vec![refusal(4_000_000_000)], Some(Duration::from_secs(4_000_000_000))),
+    for (max_retries, pauses) in [
+        (1, vec![Some(1), Some(7)]),
+        (0, vec![Some(1)]),
+        (9, vec![Some(1), Some(2)]),
+        (9, vec![Some(4_000_000_000)]),
+        // The second pause is one that the client chooses.
+        (9, vec![Some(1), None]),
     ] {
+        let asked = pauses.last().copied().flatten().map(Duration::from_secs);
+        let refusals = pauses.into_iter().map(refusal).collect();
         let (base, server) = serve(refusals);
         let builder = ChartIndex::builder(&base, USER_AGENT).max_retries(max_retries);
         let index = builder.max_wait(Duration::from_secs(2)).build().unwrap();
         let error = index.get::<Value>("/api/any").await.unwrap_err();
         let problem = error.problem().unwrap();
         assert_eq!((problem.status, &*problem.problem_type), (429, "/problems/rate-limited"));
-        assert_eq!((&*problem.detail, problem.retry_after), ("later", expected));
+        assert_eq!((&*problem.detail, problem.retry_after), ("later", asked));
         server.join().unwrap();
     }
 }

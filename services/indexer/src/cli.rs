@@ -1,6 +1,7 @@
 //! The command line: options and subcommands.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -251,8 +252,8 @@ pub(crate) enum Command {
     ///
     /// Writes a folder below `DIRECTORY`, named by the time and the place in the change feed, with a manifest,
     /// all shown chartsets as JSON Lines in zstd, and the ROX files, a SQLite file and a Parquet file on
-    /// request. All are of one snapshot. The folder appears when it is complete; earlier exports stay as they
-    /// are. `chart-index` serves them below `EXPORTS_DIR`.
+    /// request. All are of one snapshot. The folder appears when it is complete; earlier exports are never
+    /// changed. `chart-index` serves them below `EXPORTS_DIR`.
     Export {
         /// Folder of all exports. It is created if it does not exist
         directory: PathBuf,
@@ -265,6 +266,10 @@ pub(crate) enum Command {
         /// Export the charts of the catalogue as a Parquet file as well
         #[arg(long)]
         parquet: bool,
+        /// Delete all exports in the folder but the newest ones, this one included. If charts were left out,
+        /// all stay
+        #[arg(long, value_name = "COUNT")]
+        keep: Option<NonZeroUsize>,
         #[command(flatten)]
         signing: SigningArguments,
         #[command(flatten)]

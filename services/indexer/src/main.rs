@@ -147,9 +147,9 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox, sqlite, parquet, signing, operator } => {
+        Command::Export { directory, rox, sqlite, parquet, keep, signing, operator } => {
             let SigningArguments { sign_key } = signing;
-            let options = ExportOptions { directory, rox, sqlite, parquet, sign_key, operator };
+            let options = ExportOptions { directory, rox, sqlite, parquet, keep, sign_key, operator };
             let store = store()?;
             let work = async { export::export(&store, &options).await.map(drop) };
             return until_signalled(work, EXPORT_INTERRUPTED, None).await;

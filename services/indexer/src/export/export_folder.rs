@@ -1,6 +1,7 @@
 //! The folder of an export while it is written.
 
 use std::fs::{self, File};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -44,7 +45,7 @@ impl ExportFolder {
     ///
     /// # Errors
     /// There is an export with this name, or the folder cannot be renamed.
-    pub(super) fn publish(self, name: &ExportName) -> Result<PathBuf> {
+    pub(super) fn publish(&self, name: &ExportName) -> Result<PathBuf> {
         let path = self.exports.join(name.to_string());
         if path.exists() {
             bail!("{} exists", path.display());
@@ -54,6 +55,34 @@ impl ExportFolder {
         sync_folder(&self.exports)?;
         Ok(path)
     }
+
+    /// Deletes all exports but the newest ones.
+    ///
+    /// # Errors
+    /// An export cannot be deleted.
+    pub(super) fn keep(&self, count: NonZeroUsize) -> Result<()> {
+        let exports = exports_in(&self.exports)?;
+        for name in exports.iter().rev().skip(count.get()) {
+            let path = self.exports.join(name.to_string());
+            fs::remove_dir_all(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The exports in a folder, the newest one last. All else in it is left out.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(super) fn exports_in(folder: &Path) -> Result<Vec<ExportName>> {
+    let unreadable = || format!("cannot read {}", folder.display());
+    let mut exports = Vec::new();
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let name = entry.with_context(unreadable)?.file_name();
+        exports.extend(name.to_str().and_then(|name| name.parse::<ExportName>().ok()));
+    }
+    exports.sort();
+    Ok(exports)
 }
 
 impl Drop for ExportFolder {
@@ -105,6 +134,20 @@ mod tests {
         let again = ExportFolder::create(exports.path()).unwrap().publish(&name());
         assert!(again.unwrap_err().to_string().ends_with("exists"));
         assert_eq!(names(exports.path()), [LOCK, "20261122T182049Z-1"]);
+    }
+
+    #[test]
+    fn newest_exports_are_kept() {
+        let exports = tempfile::tempdir().unwrap();
+        let folder = ExportFolder::create(exports.path()).unwrap();
+        let newest = ["20261122T182049Z-9", "20261122T182049Z-10"];
+        for name in newest.iter().chain(&["20261121T182049Z-8", "20251122T182049Z-99", "notes"]) {
+            fs::create_dir(exports.path().join(name)).unwrap();
+        }
+        fs::write(exports.path().join("notes/kept"), "").unwrap();
+        folder.keep(NonZeroUsize::new(2).unwrap()).unwrap();
+        drop(folder);
+        assert_eq!(names(exports.path()), [LOCK, newest[1], newest[0], "notes"]);
     }
 
     #[test]

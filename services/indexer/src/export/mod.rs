@@ -13,6 +13,7 @@ mod renewal;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -49,6 +50,8 @@ pub(crate) struct ExportOptions {
     pub(crate) sqlite: bool,
     /// Whether to export the charts as a Parquet file as well.
     pub(crate) parquet: bool,
+    /// How many exports stay in the folder; all of them if this is not set.
+    pub(crate) keep: Option<NonZeroUsize>,
     /// The key that signs the manifest.
     pub(crate) sign_key: Option<SignKey>,
     /// What the manifest says about the use of the catalogue.
@@ -95,6 +98,9 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<Pat
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     stdout::print(format_args!("{}: {chartsets}, {charts}, {bytes} bytes", path.display()))?;
     if lost.is_empty() {
+        if let Some(count) = options.keep {
+            folder.keep(count)?;
+        }
         return Ok(path);
     }
     for hash in &lost {

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chart_index_cli::OperatorArguments;
-use chart_index_domain::{ExportFile, ExportManifest, ExportName};
+use chart_index_domain::{ExportFile, ExportManifest};
 use chart_index_store::Store;
 use chart_index_telemetry::print;
 use clap::Args;
 use tokio::runtime::Handle;
 use tracing::Level;
 
+use super::export_folder::exports_in;
 use super::{ExportOptions, SigningArguments, export};
 
 /// How often the newest export is compared with the last removal.
@@ -49,8 +50,15 @@ impl Renewal {
     pub(crate) fn new(store: Store, arguments: RenewalArguments) -> Option<Self> {
         let RenewalArguments { exports_dir, signing: SigningArguments { sign_key }, operator } = arguments;
         let directory = exports_dir?;
-        let options =
-            ExportOptions { directory, rox: false, sqlite: false, parquet: false, sign_key, operator };
+        let options = ExportOptions {
+            directory,
+            rox: false,
+            sqlite: false,
+            parquet: false,
+            keep: None,
+            sign_key,
+            operator,
+        };
         Some(Self { store, options, written: None })
     }
 
@@ -66,7 +74,8 @@ impl Renewal {
     }
 
     async fn renew(&mut self) -> Result<()> {
-        let Some(folder) = newest_export(&self.options.directory)? else { return Ok(()) };
+        let Some(name) = exports_in(&self.options.directory)?.pop() else { return Ok(()) };
+        let folder = self.options.directory.join(name.to_string());
         let newest = read_manifest(&folder)?;
         if !self.store.has_removal_after(newest.lineage, newest.sequence).await? {
             return Ok(());
@@ -88,17 +97,6 @@ impl Renewal {
         }
         Ok(())
     }
-}
-
-/// The folder of the newest export; `None` without exports.
-fn newest_export(exports: &Path) -> Result<Option<PathBuf>> {
-    let unreadable = || format!("cannot read {}", exports.display());
-    let mut newest: Option<ExportName> = None;
-    for entry in fs::read_dir(exports).with_context(unreadable)? {
-        let name = entry.with_context(unreadable)?.file_name();
-        newest = newest.max(name.to_str().and_then(|name| name.parse().ok()));
-    }
-    Ok(newest.map(|name| exports.join(name.to_string())))
 }
 
 fn read_manifest(export: &Path) -> Result<ExportManifest> {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use self::invariants::INVARIANTS;
 use self::mutations::mutations;
-use self::objects::{Objects, Workload, name, text};
+use self::objects::{Objects, Workload, array, name, text};
 use super::{OVERLAYS, compose, rendered};
 
 /// The violations of all invariants.
@@ -71,7 +71,7 @@ fn every_component_is_in_an_overlay() {
     for component in components {
         let component = component.expect("a component").file_name().into_string().expect("UTF-8");
         // These have tests of their own.
-        if ["objects", "split"].contains(&component.as_str()) {
+        if ["exports", "objects", "split"].contains(&component.as_str()) {
             continue;
         }
         assert!(kustomizations.contains(&format!("- ../../components/{component}\n")), "{component}");
@@ -161,6 +161,34 @@ fn objects_component_gives_access_to_the_bucket() {
     let container = &gc["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["args"], json!(["objects", "gc", "--grace", "24h"]));
     assert_eq!(gc["spec"]["suspend"], Value::Null);
+}
+
+/// A volume that replicas read, and that `follow` and a job write. All else stays as it is.
+#[test]
+fn exports_component_mounts_a_volume() {
+    let rendered = production_with("  - ../../components/ingest\n", "  - ../../components/exports\n");
+    let found = violations("production", rendered.iter().collect());
+    let expected = ["CronJob chart-indexer-export", "PersistentVolumeClaim exports"]
+        .map(|title| ("objects are those of the overlay", format!("{title} is not expected")));
+    assert_eq!(found, expected);
+    let objects = Objects::new("production", rendered.iter().collect());
+    let mut mounted = BTreeSet::new();
+    for program in objects.programs() {
+        let container = program.containers()[0];
+        let mount = array(&container["volumeMounts"]).iter().find(|mount| mount["mountPath"] == "/exports");
+        mounted.extend(mount.map(|mount| (program.title(), mount["readOnly"] == true)));
+        let serves = text(&program.object["kind"]) == "Deployment";
+        assert!(!serves || objects.variables(container)["EXPORTS_DIR"] == "/exports", "{}", program.title());
+    }
+    let expected = [
+        ("CronJob chart-indexer-export".to_owned(), false),
+        ("Deployment chart-index".to_owned(), true),
+        ("Deployment chart-indexer-sync".to_owned(), false),
+    ];
+    assert_eq!(mounted, BTreeSet::from(expected));
+    let job = objects.find("CronJob", "chart-indexer-export").expect("a job");
+    let container = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"], json!(["export", "/exports", "--rox", "--keep", "3"]));
 }
 
 /// The digest of an image follows its tag; names and labels cannot have one.

@@ -6,6 +6,7 @@ mod batch_lookup;
 mod caching;
 mod cdn_headers;
 mod changes;
+mod check;
 mod configuration;
 mod connections;
 mod detail;

@@ -2,6 +2,7 @@
 
 use chart_index_tests::workspace_root;
 
+use super::links::anchors;
 use super::{files, joined_lines, read};
 
 #[test]
@@ -12,7 +13,10 @@ fn cited_documents_and_sections_exist() {
     assert!(sources.len() > 100, "{sources:?}");
     for file in sources {
         for (document, section) in cited(&read(&file)) {
-            let has = |heading: &str| read(&document).contains(&format!("\n## {heading}\n"));
+            let has = |name: &str| match name.strip_prefix('#') {
+                Some(anchor) => anchors(&read(&document)).contains(anchor),
+                None => read(&document).contains(&format!("\n## {name}\n")),
+            };
             count += usize::from(section.is_some());
             if !workspace_root().join(&document).is_file()
                 || section.as_deref().is_some_and(|name| !has(name))
@@ -25,12 +29,17 @@ fn cited_documents_and_sections_exist() {
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
-/// The documents that a file names, such as `docs/api.md`, with the section in `docs/api.md, "Section"`.
+/// The documents that a file names, such as `docs/api.md`, with the section in `docs/api.md, "Section"` or
+/// `docs/api.md#section`.
 fn cited(code: &str) -> Vec<(String, Option<String>)> {
     let text = joined_lines(code);
     let named = text.split("docs/").skip(1).filter_map(|rest| rest.split_once(".md"));
     let is_path = |path: &str| path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-'));
-    let section = |rest: &str| Some(rest.strip_prefix(", \"")?.split_once('"')?.0.to_owned());
+    let is_anchor = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let section = |rest: &str| match rest.strip_prefix(", \"") {
+        Some(heading) => Some(heading.split_once('"')?.0.to_owned()),
+        None => Some(format!("#{}", rest.strip_prefix('#')?.split(|c| !is_anchor(c)).next()?)),
+    };
     named
         .filter(|(path, _)| is_path(path))
         .map(|(path, rest)| (format!("docs/{path}.md"), section(rest)))
@@ -39,8 +48,9 @@ fn cited(code: &str) -> Vec<(String, Option<String>)> {
 
 #[test]
 fn citations_are_found() {
-    let code = "/// See docs/api.md,\n/// \"Chart lookup\", docs/formats/rox.md, and docs/NNNN_….md.";
-    let expected = [("docs/api.md", Some("Chart lookup")), ("docs/formats/rox.md", None)];
+    let code = "/// See docs/api.md,\n/// \"Chart lookup\", docs/formats/rox.md, docs/a.md#b-c\" and docs/NNNN_….md.";
+    let expected =
+        [("docs/api.md", Some("Chart lookup")), ("docs/formats/rox.md", None), ("docs/a.md", Some("#b-c"))];
     let expected = expected.map(|(document, section)| (document.to_owned(), section.map(str::to_owned)));
     assert_eq!(cited(code), expected);
 }

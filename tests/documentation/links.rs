@@ -72,7 +72,7 @@ fn resolves(document: &str, link: &str) -> bool {
 }
 
 /// The anchors that a forge makes of headings: lower case, without punctuation, hyphens for spaces.
-fn anchors(text: &str) -> HashSet<String> {
+pub(super) fn anchors(text: &str) -> HashSet<String> {
     let headings = prose(text).filter(|line| line.starts_with('#'));
     let anchor = |heading: &str| {
         let lower = heading.trim_start_matches('#').trim().to_lowercase();

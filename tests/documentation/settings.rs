@@ -7,7 +7,7 @@ use super::read;
 
 /// The tables, and the commands whose settings each lists.
 const TABLES: &[(&str, &[&[&str]])] = &[
-    ("## Settings of chart-index\n", &[&["chart-index", "serve"]]),
+    ("## Settings of chart-index\n", &[&["chart-index", "serve"], &["chart-index", "check"]]),
     (
         "## Settings of chart-indexer\n",
         &[

@@ -21,9 +21,38 @@ pub fn parse_delay_milliseconds(text: &str) -> Result<Duration, ParseIntError> {
     text.parse().map(Duration::from_millis)
 }
 
+/// A duration for people, in the greatest unit of which it has two: `3 days`, `26 hours`, `90 minutes`.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [("day", 24 * 60 * 60), ("hour", 60 * 60), ("minute", 60)];
+    let unit = units.into_iter().find(|(_, length)| seconds >= 2 * length);
+    let (unit, length) = unit.unwrap_or(("second", 1));
+    match seconds / length {
+        1 => format!("1 {unit}"),
+        number => format!("{number} {unit}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_shown_in_their_greatest_unit() {
+        for (seconds, expected) in [
+            (0, "0 seconds"),
+            (1, "1 second"),
+            (119, "119 seconds"),
+            (120, "2 minutes"),
+            (7_199, "119 minutes"),
+            (7_200, "2 hours"),
+            (172_799, "47 hours"),
+            (864_000, "10 days"),
+        ] {
+            assert_eq!(format_duration(Duration::from_secs(seconds)), expected);
+        }
+    }
 
     #[test]
     fn duration_is_a_positive_number_of_milliseconds() {

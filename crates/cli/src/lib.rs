@@ -5,7 +5,7 @@
 //!   files with them.
 //! - [`escape_controls`], [`escape_controls_in_json`]: text of others, for terminals and logs.
 //! - [`OperatorArguments`]: what an operator says about the use of the catalogue.
-//! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][]: durations.
+//! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][], [`format_duration`][]: durations.
 
 mod duration;
 mod escape;
@@ -13,7 +13,7 @@ mod operator;
 mod parse;
 mod secret;
 
-pub use duration::{parse_delay_milliseconds, parse_milliseconds};
+pub use duration::{format_duration, parse_delay_milliseconds, parse_milliseconds};
 pub use escape::{escape_controls, escape_controls_in_json};
 pub use operator::{DataLicense, InvalidLicense, OperatorArguments};
 pub use parse::parse;

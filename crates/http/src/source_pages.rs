@@ -65,6 +65,12 @@ impl SourcePages {
 pub struct SourcePage(Url);
 
 impl SourcePage {
+    /// Whether it is no address of a site, as by default (RFC 2606).
+    #[must_use]
+    pub fn is_example(&self) -> bool {
+        self.0.host_str().is_some_and(|host| host.ends_with(".example"))
+    }
+
     /// The id in the first segment of the path below this page.
     fn reference(&self, url: &Url) -> Option<SourceRef> {
         let is_same_site = (url.host_str(), url.port()) == (self.0.host_str(), self.0.port());

@@ -1,5 +1,6 @@
 //! Configuration: the address of the store, and its limits.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -20,6 +21,12 @@ pub struct InvalidObjectStoreUrl;
 impl ObjectStoreUrl {
     pub(crate) const fn as_url(&self) -> &Url {
         &self.0
+    }
+
+    /// The folder; `None` for a bucket.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        (self.0.scheme() == "file").then(|| self.0.to_file_path().unwrap_or_default())
     }
 }
 

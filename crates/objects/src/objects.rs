@@ -67,8 +67,7 @@ impl Objects {
     pub fn open(config: &ObjectStoreConfig) -> Result<Self, ObjectError> {
         let url = config.url.as_url();
         let mut attributes = Attributes::new();
-        let (store, prefix): (Arc<dyn ObjectStore>, _) = if url.scheme() == "file" {
-            let folder = url.to_file_path().unwrap_or_default();
+        let (store, prefix): (Arc<dyn ObjectStore>, _) = if let Some(folder) = config.url.folder() {
             let folder = LocalFileSystem::new_with_prefix(folder).map_err(ObjectError::Invalid)?;
             // An object must not be lost after the commit that names it.
             (Arc::new(folder.with_fsync(true)), Path::default())

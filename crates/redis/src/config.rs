@@ -53,6 +53,11 @@ impl RedisUrl {
         }
     }
 
+    /// Host and port, or the path of a Unix socket.
+    pub(crate) fn address(&self) -> String {
+        self.0.addr().to_string()
+    }
+
     /// User, password, and whether TLS is used.
     pub(crate) fn credentials(&self) -> (Option<&str>, Option<&str>, bool) {
         let settings = self.0.redis_settings();
@@ -88,10 +93,15 @@ impl RedisEndpoint {
     /// The number of nodes that are named.
     #[must_use]
     pub const fn nodes(&self) -> usize {
+        self.urls().len()
+    }
+
+    /// The nodes that are named.
+    pub(crate) const fn urls(&self) -> &[RedisUrl] {
         match self {
-            Self::None => 0,
-            Self::Single(_) => 1,
-            Self::Cluster(urls) => urls.len(),
+            Self::None => &[],
+            Self::Single(url) => std::slice::from_ref(url),
+            Self::Cluster(urls) => urls.as_slice(),
         }
     }
 }
@@ -150,11 +160,7 @@ impl RedisConfig {
     }
 
     fn needs_tls(&self) -> bool {
-        match &self.endpoint {
-            RedisEndpoint::None => false,
-            RedisEndpoint::Single(url) => uses_tls(url),
-            RedisEndpoint::Cluster(urls) => urls.iter().any(uses_tls),
-        }
+        self.endpoint.urls().iter().any(uses_tls)
     }
 }
 

@@ -101,7 +101,7 @@ impl Target {
 
     /// Checks that the server replies and, in a cluster, that it accepts commands: one that is cut off from the
     /// others replies as well.
-    async fn probe(&self, mut connection: MultiplexedConnection) -> RedisResult<()> {
+    pub(crate) async fn probe(&self, mut connection: MultiplexedConnection) -> RedisResult<()> {
         let reply = connection.send_packed_command(&self.probe).await?.extract_error()?;
         if from_redis_value::<String>(reply)?.contains("cluster_state:fail") {
             let error = ErrorKind::Server(ServerErrorKind::ClusterDown);
@@ -112,7 +112,7 @@ impl Target {
 }
 
 /// Awaits a result, and fails with an I/O error if it takes longer than this.
-async fn with_timeout<Output>(
+pub(crate) async fn with_timeout<Output>(
     limit: Duration,
     result: impl Future<Output = RedisResult<Output>>,
 ) -> RedisResult<Output> {

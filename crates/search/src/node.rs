@@ -8,6 +8,7 @@ use meilisearch_sdk::client::Client;
 use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::indexes::Index;
 use meilisearch_sdk::request::{HttpClient as _, Method};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -93,6 +94,20 @@ impl Node {
         };
         let ours = all.into_iter().filter(|(name, _)| FEATURES.contains(&name.as_str()));
         Ok(Some(ours.map(|(name, value)| (name, value == Value::Bool(true))).collect()))
+    }
+
+    /// The version of Meilisearch, such as `1.50.2`; `None` where the API key may not read it (it lacks the
+    /// action `version`).
+    pub(crate) async fn read_version(&self) -> Result<Option<String>, SearchError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            pkg_version: String,
+        }
+        match self.get::<Version>("read the version of a node", "version").await {
+            Err(error) if error.is_forbidden() => Ok(None),
+            version => Ok(Some(version?.pkg_version)),
+        }
     }
 
     /// Switches on every feature that this program uses and the node knows.

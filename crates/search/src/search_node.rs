@@ -38,6 +38,10 @@ impl SearchNode {
         })
     }
 
+    pub(crate) const fn node(&self) -> &Node {
+        &self.node
+    }
+
     pub(crate) fn health(&self) -> NodeHealth {
         *self.lock()
     }
@@ -118,7 +122,8 @@ impl SearchNode {
         }
     }
 
-    async fn probe_result(
+    /// What the node responds to a probe.
+    pub(crate) async fn probe_result(
         &self,
         changes: &dyn CatalogueChanges,
         max_lag: Duration,

@@ -54,6 +54,7 @@ pub use connection::arguments::DatabaseArguments;
 pub use connection::config::StoreConfig;
 pub use connection::database_url::{DatabaseUrl, InvalidDatabaseUrl};
 pub use connection::process_locks::{ProcessLocks, ProcessRole};
+pub use connection::server_report::ServerReport;
 pub use connection::standby::Standby;
 pub use connection::store::Store;
 pub use error::StoreError;

@@ -3,6 +3,7 @@
 //! - [`Telemetry`]: starts all of it before the program does anything else, and flushes it at the end.
 //! - [`LogConfig`], [`OtlpConfig`]: its settings.
 //! - [`serve_private`]: the listener for metrics and health checks.
+//! - [`memory_limit`]: how much memory this process may use.
 //! - [`print()`], [`exit`], [`is_interactive`]: what a program says on standard error beside its log.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 //!
@@ -27,5 +28,6 @@ pub use log_format::LogFormat;
 pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
 pub use print::{exit, is_interactive, print};
 pub use private_listener::serve_private;
+pub use process_metrics::memory_limit;
 pub use signals::shutdown_signal;
 pub use telemetry::{StartError, Telemetry};

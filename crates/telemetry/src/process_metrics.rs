@@ -32,14 +32,21 @@ fn report(metrics: &Metrics, process: &Process) {
         metrics.process_cpu_time_seconds_total.set(["system"], seconds(stat.stime));
         metrics.process_memory_usage_bytes.set([], stat.rss * procfs::page_size());
     }
-    let memory = || Meminfo::current().ok().map(|memory| memory.mem_total);
-    metrics.process_memory_limit_bytes.set_known([], cgroup_limit(process).or_else(memory));
+    metrics.process_memory_limit_bytes.set_known([], memory_limit());
     metrics.process_file_descriptors_open.set_known([], process.fd_count().ok());
     if let Ok(limits) = process.limits()
         && let LimitValue::Value(limit) = limits.max_open_files.soft_limit
     {
         metrics.process_file_descriptors_limit.set([], limit);
     }
+}
+
+/// The memory limit of the cgroup of this process, or the memory of the machine, in bytes; `None` if `/proc`
+/// has neither.
+#[must_use]
+pub fn memory_limit() -> Option<u64> {
+    let limit = Process::myself().ok().and_then(|process| cgroup_limit(&process));
+    limit.or_else(|| Meminfo::current().ok().map(|memory| memory.mem_total))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact for thousands of years")]

@@ -1,7 +1,10 @@
 //! The command line. Every setting is a flag and an environment variable.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize, ParseIntError};
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -27,11 +30,13 @@ impl Arguments {
     /// # Errors
     /// Settings contradict each other.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if let Command::Serve(arguments) = &self.command {
-            arguments.meilisearch.nodes()?;
-            arguments.redis.check()?;
-        }
-        Ok(())
+        let arguments = match &self.command {
+            Command::Serve(arguments) => arguments,
+            Command::Check(arguments) => &arguments.serve,
+            Command::Healthcheck(_) => return Ok(()),
+        };
+        arguments.meilisearch.nodes()?;
+        Ok(arguments.redis.check()?)
     }
 }
 
@@ -40,8 +45,28 @@ pub(crate) enum Command {
     /// Serve the API and the web site, and health endpoints and metrics on a private listener, until SIGTERM or
     /// SIGINT.
     Serve(Box<ServeArguments>),
+    /// Check an installation: read the settings as `serve` does, connect to every server, and print what is
+    /// right, what is wrong, and which section of the documentation is about it.
+    ///
+    /// Exits with 0 if there is no problem, with 1 if there is one, and with 2 if a setting is invalid. A
+    /// warning is no problem. Changes nothing.
+    Check(Box<CheckArguments>),
     /// Check the health of a server on this machine. Exits with 0 if it is healthy, else with 1.
     Healthcheck(HealthcheckArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Folder of the dumps of PostgreSQL, files whose names end in `.dump`, whose age is checked.
+    #[arg(long, env = "DUMPS_DIR", value_name = "FOLDER")]
+    pub(crate) dumps_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) serve: ServeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -131,12 +156,25 @@ pub(crate) struct ServeArguments {
 }
 
 /// More threads than any machine has cores are a mistake, and take minutes to start.
-const MAX_WORKER_THREADS: usize = 1_024;
+const MAX_WORKER_THREADS: NonZeroUsize = NonZeroUsize::new(1_024).unwrap();
+/// No server of PostgreSQL accepts more.
+const MAX_DATABASE_CONNECTIONS: NonZeroU32 = NonZeroU32::new(262_143).unwrap();
 
 fn parse_worker_threads(text: &str) -> anyhow::Result<NonZeroUsize> {
-    let threads: NonZeroUsize = text.parse()?;
-    anyhow::ensure!(threads.get() <= MAX_WORKER_THREADS, "{threads} is not in 1..={MAX_WORKER_THREADS}");
-    Ok(threads)
+    parse_up_to(text, &MAX_WORKER_THREADS)
+}
+
+fn parse_database_connections(text: &str) -> anyhow::Result<NonZeroU32> {
+    parse_up_to(text, &MAX_DATABASE_CONNECTIONS)
+}
+
+fn parse_up_to<T>(text: &str, max: &T) -> anyhow::Result<T>
+where
+    T: FromStr<Err = ParseIntError> + Display + PartialOrd,
+{
+    let number: T = text.parse()?;
+    anyhow::ensure!(number <= *max, "{number} is not in 1..={max}");
+    Ok(number)
 }
 
 /// A part of the service that can be served alone.
@@ -198,7 +236,12 @@ pub(crate) struct StoreArguments {
 
     /// Maximum connections to PostgreSQL for requests, and to the standby. Two more to each server are for
     /// readiness checks and for following changes.
-    #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
+    #[arg(
+        long,
+        env = "DATABASE_MAX_CONNECTIONS",
+        default_value = "16",
+        value_parser = parse_database_connections
+    )]
     pub(crate) database_max_connections: NonZeroU32,
 }
 
@@ -332,7 +375,7 @@ mod tests {
         let arguments = ["chart-index", "serve", "--database-url", DATABASE].iter().chain(arguments);
         match Arguments::try_parse_from(arguments).map_err(|error| error.to_string())?.command {
             Command::Serve(arguments) => Ok(*arguments),
-            Command::Healthcheck(_) => Err("healthcheck".to_owned()),
+            Command::Check(_) | Command::Healthcheck(_) => Err("another command".to_owned()),
         }
     }
 
@@ -342,6 +385,9 @@ mod tests {
         for command in Arguments::command().get_subcommands() {
             for argument in command.get_arguments().filter(|argument| argument.get_long().is_some()) {
                 let name = argument.get_id();
+                if name == "json" {
+                    continue;
+                }
                 assert!(argument.get_help().is_some(), "{name} has no help");
                 assert!(argument.get_env().is_some(), "{name} has no variable");
             }
@@ -395,10 +441,12 @@ mod tests {
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
             ("--max-fills-in-flight", "0", "MAX_FILLS_IN_FLIGHT"),
             ("--worker-threads", "0", "WORKER_THREADS"),
+            ("--worker-threads", "1025", "WORKER_THREADS"),
             ("--meilisearch-url", "search", "MEILISEARCH_URL"),
             ("--postgres-max-searches", "0", "POSTGRES_MAX_SEARCHES"),
             ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
+            ("--database-max-connections", "262144", "DATABASE_MAX_CONNECTIONS"),
             ("--object-store-url", "/srv/objects", "OBJECT_STORE_URL"),
             ("--objects-public-url", "s3://bucket", "OBJECTS_PUBLIC_URL"),
             ("--database-read-url", "mysql://db/charts", "DATABASE_READ_URL"),

@@ -147,7 +147,7 @@ impl App {
 
 /// The settings of the public listener, within the open file limit of the process, and the time for everything
 /// that is closed after it, both within the grace period.
-fn server_config(arguments: &ServeArguments, threads: usize) -> (ServerConfig, Duration) {
+pub(crate) fn server_config(arguments: &ServeArguments, threads: usize) -> (ServerConfig, Duration) {
     let server = arguments.server;
     let has_nodes = arguments.meilisearch.nodes().is_ok_and(|nodes| !nodes.is_empty());
     let others = OtherFiles {
@@ -164,7 +164,7 @@ fn server_config(arguments: &ServeArguments, threads: usize) -> (ServerConfig, D
     (ServerConfig { max_connections, shutdown_grace, ..server }, close_timeout)
 }
 
-async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(crate) async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
 }
 
@@ -173,7 +173,7 @@ async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener
 /// # Errors
 ///
 /// The settings of one of them are invalid.
-fn connect_store(arguments: &ServeArguments) -> anyhow::Result<Store> {
+pub(crate) fn connect_store(arguments: &ServeArguments) -> anyhow::Result<Store> {
     let store = arguments.store.store()?;
     let Some(url) = arguments.objects.url() else { return Ok(store) };
     let config = ObjectStoreConfig {
@@ -195,7 +195,7 @@ fn connect_redis(
     threads: &WorkerThreads,
     changes: Arc<RecentChanges>,
 ) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
-    let redis = RedisConfig::new(arguments.redis.endpoint());
+    let redis = redis_config(arguments);
     let connections = CacheConnections {
         main: RedisConnection::connect_on("main", &redis, threads.runtimes()).context(INVALID_REDIS)?,
         rox: RedisConnection::connect("rox", &redis).context(INVALID_REDIS)?,
@@ -207,6 +207,10 @@ fn connect_redis(
     let limiter = Limiter::new(config, connections.main);
     let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
     Ok((rate_limiter, ResponseCache::new(cache).with_cdn(arguments.cdn)))
+}
+
+pub(crate) fn redis_config(arguments: &ServeArguments) -> RedisConfig {
+    RedisConfig::new(arguments.redis.endpoint())
 }
 
 fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> CacheConfig {
@@ -231,18 +235,23 @@ async fn connect_engines(
     watch: CatalogueWatch,
 ) -> anyhow::Result<SearchEngines> {
     let postgres = Arc::new(PostgresSearch::new(store.clone(), watch));
-    let nodes = arguments.meilisearch.nodes()?;
-    if nodes.is_empty() {
+    let config = search_config(arguments)?;
+    if config.nodes.is_empty() {
         tracing::info!(engine = Engine::Postgres.as_str(), "search engine selected");
         return Ok(SearchEngines::new(postgres));
     }
-    let config = SearchConfig { max_lag: arguments.search_max_lag, ..SearchConfig::new(nodes) };
     let nodes = config.nodes.len();
     tracing::info!(engine = Engine::Meilisearch.as_str(), nodes, "search engine selected");
     let meilisearch = MeilisearchEngine::connect(config, Arc::new(monitoring.clone()))
         .await
         .context("cannot set up the Meilisearch client")?;
     Ok(SearchEngines::with_fallback(Arc::new(meilisearch), postgres))
+}
+
+/// The search of the Meilisearch nodes, of which there may be none.
+pub(crate) fn search_config(arguments: &ServeArguments) -> anyhow::Result<SearchConfig> {
+    let nodes = arguments.meilisearch.nodes()?;
+    Ok(SearchConfig { max_lag: arguments.search_max_lag, ..SearchConfig::new(nodes) })
 }
 
 /// The routes of the selected services.

@@ -1,6 +1,7 @@
 //! The program `chart-index`.
 
 mod arguments;
+mod check;
 mod composition;
 mod health;
 mod healthcheck;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let arguments = chart_index_cli::parse(Arguments::check);
     let result = match arguments.unwrap_or_else(|error| chart_index_telemetry::exit(&error)).command {
         Command::Serve(arguments) => return serve(&arguments),
+        Command::Check(arguments) => return check::run(&arguments),
         Command::Healthcheck(arguments) => healthcheck::run(&arguments),
     };
     if let Err(error) = &result {

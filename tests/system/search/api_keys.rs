@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use chart_index_tests::{PrivateMeilisearch, Service, ServiceOptions, within, workspace_root};
+use chart_index_tests::{
+    IndexerRun, PrivateMeilisearch, Service, ServiceOptions, program_command, within, workspace_root,
+};
 use serde_json::Value;
 
 use crate::support::{Catalogue, run, start_node};
@@ -43,7 +45,22 @@ async fn documented_keys_have_the_required_actions() {
         let done = run(catalogue.command(arguments).env("MEILISEARCH_API_KEY", &indexer_key));
         assert_eq!(done.code, Some(0), "{arguments:?}: {}{}", done.stdout, done.stderr);
     };
+    let check = |key: &str| {
+        let mut command = program_command("chart-index");
+        command.arg("check").env("DATABASE_URL", catalogue.database.url());
+        command.envs([("MEILISEARCH_URL", &*catalogue.node_urls()), ("MEILISEARCH_API_KEY", key)]);
+        let output = IndexerRun::run(&mut command).stdout;
+        output.lines().find(|line| line.contains(" meilisearch: ")).unwrap_or(&output).to_owned()
+    };
+    assert!(check(&service_key).starts_with("problem ") && check(&service_key).contains(": no index"));
+    assert!(check("another").starts_with("problem "), "{}", check("another"));
     indexer(&["sync"]);
+    assert_eq!(
+        check(&service_key),
+        format!("ok       meilisearch: {}: version unknown", catalogue.node_urls())
+    );
+    assert!(check(MASTER_KEY).contains("version 1."), "{}", check(MASTER_KEY));
+    indexer(&["status"]);
     catalogue.write_sets(6, "changed");
     catalogue.ingest();
     let removed = &catalogue.ids()[0];

@@ -13,5 +13,6 @@ pub(crate) mod process_locks;
 pub(crate) mod removal_lock;
 pub(crate) mod server;
 pub(crate) mod server_identity;
+pub(crate) mod server_report;
 pub(crate) mod standby;
 pub(crate) mod store;

@@ -45,7 +45,16 @@ impl Store {
             )
             .bind(upstream)
             .execute(&mut *connection)
-            .await?;
+            .await
+            .map(drop)
+        })
+        .await?;
+        self.mirror_state().await
+    }
+
+    /// Returns the state of the mirror; `None` if the index is none.
+    pub async fn mirror_state(&self) -> Result<Option<MirrorState>, StoreError> {
+        self.run_once("read the state of the mirror", |mut connection| async move {
             let row: Option<MirrorRow> =
                 sqlx::query_as("SELECT upstream, sequence, lineage, restarts, is_starting FROM mirror")
                     .fetch_optional(&mut *connection)

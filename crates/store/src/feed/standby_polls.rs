@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use chart_index_domain::{CataloguePoll, Origin};
+use chart_index_domain::{CataloguePoll, Origin, ReadError};
 
+use crate::Store;
+use crate::connection::server::ReadLength;
+use crate::error::read_error;
 use crate::feed::catalogue_poll::ServerPoll;
 
 /// Number of polls of the primary that a standby is compared with: those of a minute.
@@ -95,6 +98,27 @@ pub(crate) fn check_standby(standby: &ServerPoll, primary: &ServerPoll) -> Resul
         || standby.poll.position.sequence > primary.poll.position.sequence;
     let is_diverged = standby.system_identifier != primary.system_identifier || is_ahead;
     if is_diverged { Err(Unusable::Diverged) } else { Ok(()) }
+}
+
+impl Store {
+    /// Compares the standby with the primary once, and returns how many bytes of the WAL it lacks; `None`
+    /// without a standby.
+    ///
+    /// # Errors
+    /// Also if it is no standby of the primary.
+    pub async fn standby_lag(&self) -> Result<Option<u64>, ReadError> {
+        // No changes.
+        const AFTER: u64 = u64::MAX;
+        let operation = "poll the standby";
+        let Some((standby, primary)) = self.standby().zip(self.primary_of_standby()) else { return Ok(None) };
+        let poll =
+            standby.monitoring().read(ReadLength::Short, |connection| ServerPoll::read(connection, AFTER));
+        let standby = poll.await.map_err(|error| read_error(operation, error))?;
+        let primary = primary.poll_server(AFTER).await?;
+        check_standby(&standby, &primary)
+            .map_err(|unusable| ReadError::Unavailable { operation, source: unusable.into() })?;
+        Ok(Some(primary.server.wal.abs_diff(standby.server.wal)))
+    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,10 @@ pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 
 /// The database lacks migrations that this program needs.
 #[derive(Debug, thiserror::Error)]
-#[error("schema version {} is too old, this program needs {needed}", .found.unwrap_or(0))]
+#[error(
+    "schema version {} is too old, this program needs {needed}: run `chart-indexer migrate` of this version",
+    .found.unwrap_or(0)
+)]
 struct SchemaTooOld {
     found: Option<i64>,
     needed: i64,

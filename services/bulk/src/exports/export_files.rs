@@ -58,6 +58,14 @@ impl ExportsSettings {
         newest.ok_or(NOT_FOUND)
     }
 
+    /// The manifest of the newest export, which may be withdrawn.
+    ///
+    /// # Errors
+    /// There is no export, or it cannot be read.
+    pub async fn newest_manifest(&self) -> Result<ExportManifest, ApiError> {
+        Ok(self.read_manifest(&self.find_newest().await?).await?.manifest)
+    }
+
     /// Reads the manifest of an export.
     ///
     /// # Errors

@@ -12,11 +12,13 @@ use anyhow::{Result, bail};
 use chart_index_chartfile::inspect_rox;
 use chart_index_domain::{ChartDraft, NoteHash};
 use chart_index_store::{BackfillState, Store};
+use indicatif::ProgressBar;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
-use crate::report::{Progress, plural};
+use crate::progress;
+use crate::report::plural;
 
 /// Number of charts whose states are read in one query.
 const PAGE: u32 = 2_000;
@@ -36,13 +38,13 @@ pub(crate) async fn backfill(store: &Store, full: bool) -> Result<()> {
     let mut run = Backfill {
         store,
         stop: CancellationToken::new(),
-        progress: Progress::new(charts),
+        progress: progress::items(charts),
         written: 0,
         present: 0,
         failed: 0,
     };
     let result = run.run(full).await;
-    run.progress.finish();
+    run.progress.finish_and_clear();
     result?;
     let Backfill { written, present, failed, .. } = run;
     let written = plural(written, "chart");
@@ -57,7 +59,7 @@ struct Backfill<'a> {
     store: &'a Store,
     /// Never cancelled: an interrupted run is dropped.
     stop: CancellationToken,
-    progress: Progress,
+    progress: ProgressBar,
     written: u64,
     present: u64,
     failed: u64,
@@ -73,7 +75,7 @@ impl Backfill<'_> {
             let (present, missing): (Vec<_>, Vec<_>) =
                 page.into_iter().partition(|state| state.is_complete && !full);
             self.present += present.len() as u64;
-            self.progress.advance_by(present.len() as u64);
+            self.progress.inc(present.len() as u64);
             for batch in batches(&missing) {
                 self.process(batch).await?;
             }
@@ -92,14 +94,14 @@ impl Backfill<'_> {
                 Ok(chart) => computed.push(chart),
                 Err(reason) => {
                     self.failed += 1;
-                    stdout::print(format_args!("chart {hash}: {reason}"))?;
+                    self.progress.suspend(|| stdout::print(format_args!("chart {hash}: {reason}")))?;
                 }
             }
         }
         let changed = retry_store_call(&self.stop, || self.store.put_computed(&computed)).await?;
         self.written += changed.len() as u64;
         self.present += (computed.len() - changed.len()) as u64;
-        self.progress.advance_by(batch.len() as u64);
+        self.progress.inc(batch.len() as u64);
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ mod metrics_listener;
 mod mirror;
 mod objects;
 mod percentiles;
+mod progress;
 mod purge;
 mod removal;
 mod replace_rox;

@@ -3,21 +3,16 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_store::RemovedMember;
-use chart_index_telemetry::{is_interactive, print};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
-use tracing::Level;
 
+use crate::progress;
 use crate::song_folder::RefusedFile;
 use crate::stdout::{write_json, write_line};
-
-/// How often progress is printed if standard error is not a terminal.
-const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What an ingest did with a chartset: the `outcome` of its [`ChartsetLine`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,7 +35,7 @@ pub(crate) enum ChartsetOutcome {
 /// Counts and reports the outcomes of an ingest.
 pub(crate) struct Report {
     file: Option<BufWriter<File>>,
-    progress: Progress,
+    progress: ProgressBar,
     added: u64,
     unchanged: u64,
     updated: u64,
@@ -116,10 +111,9 @@ impl Report {
             })
             .transpose()?
             .map(BufWriter::new);
-        let progress = Progress::new(inputs);
         Ok(Self {
             file,
-            progress,
+            progress: progress::items(inputs),
             added: 0,
             unchanged: 0,
             updated: 0,
@@ -134,8 +128,8 @@ impl Report {
     }
 
     /// Counts an input as finished, for the progress.
-    pub(crate) fn finish_input(&mut self) {
-        self.progress.advance();
+    pub(crate) fn finish_input(&self) {
+        self.progress.inc(1);
     }
 
     /// Reports the outcome of a song folder.
@@ -186,7 +180,7 @@ impl Report {
 
     /// Ends the progress output and flushes the report.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        self.progress.finish();
+        self.progress.finish_and_clear();
         self.file.as_mut().map_or(Ok(()), BufWriter::flush).context("cannot write the report")
     }
 
@@ -261,45 +255,4 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
 /// A count with its noun, which gets an `s` unless the count is 1.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
-/// Progress output: a bar on a terminal, otherwise, or in JSON, a line every few seconds.
-pub(crate) enum Progress {
-    Bar(ProgressBar),
-    Lines { done: u64, total: u64, printed: Instant },
-    Silent,
-}
-
-impl Progress {
-    pub(crate) fn new(total: u64) -> Self {
-        if !is_interactive() {
-            return Self::Lines { done: 0, total, printed: Instant::now() };
-        }
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left");
-        Self::Bar(ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
-    }
-
-    pub(crate) fn advance(&mut self) {
-        self.advance_by(1);
-    }
-
-    pub(crate) fn advance_by(&mut self, count: u64) {
-        match self {
-            Self::Silent => (),
-            Self::Bar(bar) => bar.inc(count),
-            Self::Lines { done, total, printed } => {
-                *done += count;
-                if printed.elapsed() >= PLAIN_INTERVAL {
-                    *printed = Instant::now();
-                    print(Level::INFO, format_args!("{done} of {total}"));
-                }
-            }
-        }
-    }
-
-    pub(crate) fn finish(&self) {
-        if let Self::Bar(bar) = self {
-            bar.finish_and_clear();
-        }
-    }
 }

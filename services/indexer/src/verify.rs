@@ -4,9 +4,11 @@ use anyhow::{Result, bail};
 use chart_index_chartfile::{RoxContent, inspect_rox};
 use chart_index_domain::NOTE_HASH_VERSION;
 use chart_index_store::{ColumnMismatch, FeedMismatch, Store, StoredChart};
+use indicatif::ProgressBar;
 
 use crate::filter;
-use crate::report::{Progress, plural};
+use crate::progress;
+use crate::report::plural;
 use crate::stdout;
 
 /// Rows per query.
@@ -18,7 +20,7 @@ const PAGE: u32 = 500;
 /// # Errors
 /// There are findings, or the store failed.
 pub(crate) async fn verify(store: &Store) -> Result<()> {
-    let mut findings = Findings::default();
+    let mut findings = Findings { count: 0, incomplete: 0, progress: ProgressBar::hidden() };
     let charts = verify_charts(store, &mut findings).await?;
     verify_computed(&mut findings)?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
@@ -35,22 +37,23 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
     Ok(())
 }
 
-#[derive(Default)]
 struct Findings {
     count: u64,
     /// The charts without all values of this version, which are one finding together.
     incomplete: u64,
+    /// That of the rows that are read.
+    progress: ProgressBar,
 }
 
 impl Findings {
     fn add(&mut self, finding: std::fmt::Arguments<'_>) -> Result<()> {
         self.count += 1;
-        Ok(stdout::print(finding)?)
+        Ok(self.progress.suspend(|| stdout::print(finding))?)
     }
 }
 
 async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
-    let mut progress = Progress::new(store.counts().await?.charts);
+    findings.progress = progress::items(store.counts().await?.charts);
     let (mut count, mut after) = (0, None);
     loop {
         let page = store.stored_charts_after(after, PAGE).await?;
@@ -58,11 +61,11 @@ async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
         after = Some(last.hash);
         for chart in &page {
             verify_chart(chart, findings)?;
-            progress.advance();
+            findings.progress.inc(1);
         }
         count += page.len() as u64;
     }
-    progress.finish();
+    findings.progress.finish_and_clear();
     Ok(count)
 }
 
@@ -129,6 +132,8 @@ fn verify_computed(findings: &mut Findings) -> Result<()> {
 }
 
 async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64> {
+    let chartsets = store.counts().await?.chartsets;
+    findings.progress = progress::items(chartsets);
     let mut after = None;
     loop {
         let (mismatches, next) = store.column_mismatches(after, PAGE).await?;
@@ -136,9 +141,11 @@ async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64>
             let ColumnMismatch { id, column, stored, expected } = mismatch;
             findings.add(format_args!("chartset {id}: {column} is {stored}, but should be {expected}"))?;
         }
-        match next {
-            Some(next) => after = Some(next),
-            None => return Ok(store.counts().await?.chartsets),
+        findings.progress.inc(PAGE.into());
+        after = next;
+        if after.is_none() {
+            findings.progress.finish_and_clear();
+            return Ok(chartsets);
         }
     }
 }

@@ -22,6 +22,7 @@ use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName,
 use chart_index_store::{ExportSnapshot, Store};
 use chart_index_telemetry::print;
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use tracing::Level;
@@ -30,7 +31,8 @@ use self::catalogue::CatalogueFiles;
 use self::export_folder::ExportFolder;
 use self::output::{Lines, create, finish, not_written};
 use crate::clock::now_ms;
-use crate::report::{Progress, plural};
+use crate::progress;
+use crate::report::plural;
 use crate::signature::SignKey;
 use crate::stdout;
 
@@ -119,18 +121,18 @@ async fn write_all(
     options: &ExportOptions,
 ) -> Result<(ExportManifest, HashSet<NoteHash>)> {
     let (size, exported_at_ms) = (snapshot.size(), now_ms());
-    let mut progress = Progress::new(size.chartsets + if options.rox { size.charts } else { 0 });
+    let progress = progress::items(size.chartsets + if options.rox { size.charts } else { 0 });
     let mut catalogue = CatalogueFiles::create(folder, options.sqlite, options.parquet)?;
     let (mut rox, mut lost) = (None, HashSet::new());
     if options.rox {
         // First, since the records of the chartsets have no chart without a file.
-        rox = Some(write_rox_files(snapshot, folder, &mut lost, &mut progress).await?);
+        rox = Some(write_rox_files(snapshot, folder, &mut lost, &progress).await?);
     }
-    let (file, chartsets) = write_chartsets(snapshot, folder, &lost, &mut catalogue, &mut progress).await?;
+    let (file, chartsets) = write_chartsets(snapshot, folder, &lost, &mut catalogue, &progress).await?;
     let mut files = vec![file];
     files.extend(catalogue.finish()?);
     files.extend(rox);
-    progress.finish();
+    drop(progress);
     let lost_charts = lost.len() as u64;
     let manifest = ExportManifest {
         format_version: ExportManifest::FORMAT_VERSION,
@@ -163,7 +165,7 @@ async fn write_chartsets(
     folder: &Path,
     lost: &HashSet<NoteHash>,
     catalogue: &mut CatalogueFiles,
-    progress: &mut Progress,
+    progress: &ProgressBar,
 ) -> Result<(ExportedFile, u64)> {
     let mut lines = Lines::create(folder, ExportFile::Chartsets)?;
     let (mut after, mut chartsets) = (None, 0);
@@ -181,7 +183,7 @@ async fn write_chartsets(
             catalogue.insert(&checked.record)?;
             lines.write(&ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record })?;
         }
-        progress.advance_by(count);
+        progress.inc(count);
     }
     Ok((lines.finish()?, chartsets))
 }
@@ -191,7 +193,7 @@ async fn write_rox_files(
     snapshot: &mut ExportSnapshot,
     folder: &Path,
     lost: &mut HashSet<NoteHash>,
-    progress: &mut Progress,
+    progress: &ProgressBar,
 ) -> Result<ExportedFile> {
     let name = ExportFile::Rox;
     let mut archive = tar::Builder::new(create(folder, name)?);
@@ -212,7 +214,7 @@ async fn write_rox_files(
             let path = format!("{hash}.rox");
             archive.append_data(&mut header, path, &bytes[..]).with_context(|| not_written(name))?;
         }
-        progress.advance_by(page.len() as u64);
+        progress.inc(page.len() as u64);
     }
     let file = archive.into_inner().with_context(|| not_written(name))?;
     finish(file, name)

@@ -35,7 +35,7 @@ impl Import<'_> {
             for outcome in outcomes {
                 self.counts.add(outcome);
             }
-            self.progress.advance_by(count);
+            self.progress.inc(count);
         }
         drop(imported);
         reader.await?

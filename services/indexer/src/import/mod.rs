@@ -21,13 +21,15 @@ use anyhow::Result;
 use chart_index_domain::NoteHash;
 use chart_index_store::{ImportOutcome, Precedence, PutEffect, Store};
 use futures_util::stream::{self, Stream, StreamExt};
+use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::filter::{self, Due};
 use crate::percentiles;
-use crate::report::{Progress, plural};
+use crate::progress;
+use crate::report::plural;
 use crate::signature::VerifyKeys;
 use crate::stdout;
 
@@ -63,7 +65,7 @@ pub(crate) async fn import_verified(
     let mut import = Import::new(store, export, precedence, removals).await?;
     let result = import.run(export).await;
     let Import { progress, counts, other_files, .. } = import;
-    progress.finish();
+    drop(progress);
     if result.is_err() {
         filter::build_after_interruption(store).await;
     }
@@ -86,7 +88,7 @@ const BATCHES_IN_FLIGHT: usize = 3;
 
 struct Import<'a> {
     target: Target<'a>,
-    progress: Progress,
+    progress: ProgressBar,
     /// Charts that are stored here with another ROX file than in the export, which stays.
     other_files: HashSet<NoteHash>,
     counts: Counts,
@@ -129,7 +131,7 @@ impl<'a> Import<'a> {
                 removals,
                 sequence: export.manifest().sequence,
             },
-            progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
+            progress: progress::items(export.manifest().charts + export.manifest().chartsets),
             other_files: HashSet::new(),
             counts: Counts::default(),
         })

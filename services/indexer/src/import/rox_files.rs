@@ -33,7 +33,7 @@ impl Import<'_> {
         let mut imported = in_flight(batches, |batch| self.target.import_rox_files(batch));
         while let Some((count, others)) = imported.try_next().await? {
             self.other_files.extend(others);
-            self.progress.advance_by(count);
+            self.progress.inc(count);
         }
         drop(imported);
         reader.await?

@@ -12,6 +12,7 @@ use reqwest::header::{CONTENT_RANGE, IF_RANGE, RANGE};
 
 use super::Mirror;
 use crate::folder_lock::lock_folder;
+use crate::progress;
 
 /// A folder with a folder for the export that is downloaded.
 pub(super) struct Downloads {
@@ -96,10 +97,13 @@ impl Mirror<'_> {
                 }
                 _ => return Err(Error::from_response(response).await.into()),
             };
+            let progress = progress::bytes(file.bytes);
+            progress.set_position(written);
             while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
                 written += chunk.len() as u64;
                 ensure!(written <= file.bytes, "it is longer than in the manifest");
                 output.write_all(&chunk)?;
+                progress.inc(chunk.len() as u64);
             }
             ensure!(written == file.bytes, "it has {written} bytes, but {} in the manifest", file.bytes);
             Ok(())

@@ -31,6 +31,7 @@ use crate::backoff::{NODE_RESTART, Pauses};
 use crate::filter::{self, Due};
 use crate::import::LaterRemovals;
 use crate::metrics::MirrorMetrics;
+use crate::progress;
 use crate::report::plural;
 use crate::signature::VerifyKeys;
 
@@ -166,6 +167,8 @@ impl Mirror<'_> {
     /// end there.
     async fn follow(&mut self) -> Result<()> {
         let mut wait = Duration::ZERO;
+        // Drawn while the end of the feed is not reached.
+        let mut progress = None;
         loop {
             let state = open(self.store, self.options).await?;
             let Some(after) = state.sequence else {
@@ -184,16 +187,18 @@ impl Mirror<'_> {
                 continue;
             };
             self.metrics.record_page(page.oldest_ms);
-            let (has_more, next) = (page.has_more, page.next);
+            let (has_more, next, changes) = (page.has_more, page.next, page.sequences.len() as u64);
             let is_early = next == after && requested.elapsed() < wait / 2;
             let ahead = PageRequest { after: next, lineage: page.lineage.or(state.lineage), ..request };
             self.while_looking_ahead(ahead, self.apply(page, request, &state)).await?;
             self.metrics.record_position(next);
             self.pauses.reset();
             if has_more {
+                progress.get_or_insert_with(progress::count).inc(changes);
                 wait = Duration::ZERO;
                 continue;
             }
+            progress = None;
             self.finish(&state, next).await?;
             if self.options.once {
                 return Ok(());

@@ -7,9 +7,11 @@ use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{ProcessRole, Store};
 use chart_index_telemetry::print;
+use indicatif::ProgressBar;
 use tracing::Level;
 
-use crate::report::{Progress, plural};
+use crate::progress;
+use crate::report::plural;
 use crate::search::node::{Batches, Node};
 use crate::search::pass::catch_up;
 
@@ -35,21 +37,21 @@ pub(crate) async fn rebuild(store: &Store, writers: &[IndexWriter]) -> Result<()
 }
 
 async fn rebuild_one(store: &Store, writer: &IndexWriter) -> Result<()> {
-    let mut progress = Progress::new(store.counts().await?.chartsets);
-    Box::pin(rebuild_node(&Node::connect(store, writer).await?, &mut progress)).await
+    let progress = progress::items(store.counts().await?.chartsets);
+    Box::pin(rebuild_node(&Node::connect(store, writer).await?, &progress)).await
 }
 
 /// Rebuilds the index of a node on which this process does not hold [`ProcessRole::Write`].
 ///
 /// If it is interrupted, the live index is either the complete old one or the complete new one. After an error
 /// the caller must drop the locks.
-pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result<()> {
+pub(crate) async fn rebuild_node(node: &Node, progress: &ProgressBar) -> Result<()> {
     ensure!(
         node.locks.try_acquire(ProcessRole::Rebuild).await?,
         "another process is already rebuilding the index of this node"
     );
     let start = node.locks.while_held(fill(node, progress)).await??;
-    progress.finish();
+    progress.finish_and_clear();
     // First most changes made in the meantime, while `sync` still follows the live index; then the rest under
     // its lock.
     let position = node.locks.while_held(catch_up(node, Target::Rebuild, start)).await??;
@@ -60,7 +62,7 @@ pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result
 }
 
 /// Fills a new index with all listed chartsets. Returns its position.
-async fn fill(node: &Node, progress: &mut Progress) -> Result<Position> {
+async fn fill(node: &Node, progress: &ProgressBar) -> Result<Position> {
     node.writer.begin_rebuild().await?;
     // Read before the first chartset, so that all later changes come after this position.
     let position = node.store.feed_position().await?;
@@ -72,7 +74,7 @@ async fn fill(node: &Node, progress: &mut Progress) -> Result<Position> {
         after = Some(last.chartset.id);
         let count = sets.len() as u64;
         batches.send(sets).await?;
-        progress.advance_by(count);
+        progress.inc(count);
     }
     let rejected = batches.finish().await?;
     node.writer.record_quarantine(Target::Rebuild, &[], &[], &rejected).await?;

@@ -11,6 +11,7 @@ use chart_index_instrumentation::{Sampler, metrics};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{ChangesError, ProcessRole, Store};
 use chart_index_telemetry::print;
+use indicatif::ProgressBar;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Level;
@@ -18,7 +19,6 @@ use tracing::{Instrument, Span, field};
 
 use crate::backoff::{MIN_RESTART_PAUSE, NODE_RESTART, Pauses};
 use crate::metrics::NodeMetrics;
-use crate::report::Progress;
 use crate::search::earlier_formats::delete_earlier_formats;
 use crate::search::node::{Node, Written};
 use crate::search::pass::{CHANGES_PER_PASS, Pass, apply, changes_after};
@@ -185,7 +185,7 @@ impl Follower {
                 return Ok(pass);
             }
             node.print(format_args!("no index, rebuilding"))?;
-            Box::pin(rebuild_node(node, &mut Progress::Silent)).await?;
+            Box::pin(rebuild_node(node, &ProgressBar::hidden())).await?;
         }
     }
 

@@ -11,7 +11,8 @@ use chart_index_store::{ProcessRole, Store};
 use chart_index_telemetry::print;
 use tracing::Level;
 
-use crate::report::{Progress, plural};
+use crate::progress;
+use crate::report::plural;
 use crate::search::node::Node;
 use crate::search::pass::changes_after;
 use crate::search::rebuild::unchanged_count;
@@ -83,19 +84,19 @@ async fn mark_rejected(node: &Node, findings: &mut [Difference]) -> Result<()> {
 
 /// Compares all chartsets while both sides may change. Returns their number, and those that differ.
 async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
-    let mut progress = Progress::new(node.store.counts().await?.chartsets);
+    let progress = progress::items(node.store.counts().await?.chartsets);
     let (mut count, mut suspects, mut after) = (0, BTreeSet::new(), None);
     loop {
         let sets = node.store.indexed_chartsets_after(after, PAGE).await?;
         let Some(last) = sets.last() else { break };
         after = Some(last.chartset.id);
         count += sets.len() as u64;
-        progress.advance_by(sets.len() as u64);
+        progress.inc(sets.len() as u64);
         let ids: Vec<ChartsetId> = sets.iter().map(|set| set.chartset.id).collect();
         suspects
             .extend(node.writer.compare(Target::Live, &ids, &sets).await?.iter().map(|finding| finding.id));
     }
-    progress.finish();
+    drop(progress);
     Ok((count, suspects))
 }
 

@@ -21,6 +21,7 @@ mod removals;
 mod renewed_exports;
 mod signed_exports;
 mod standard_error;
+mod status;
 mod table_locks;
 mod too_large;
 mod variants;

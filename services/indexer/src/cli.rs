@@ -19,6 +19,7 @@ use crate::export::{RenewalArguments, SigningArguments};
 use crate::purge::PurgeArguments;
 use crate::search;
 use crate::signature::VerifyKeys;
+use crate::status::StatusArguments;
 
 /// Ingests chart files into the index and maintains its database and search nodes
 #[derive(Debug, Parser)]
@@ -48,9 +49,9 @@ impl Cli {
             Command::Sync { meilisearch, .. }
             | Command::Rebuild { meilisearch, .. }
             | Command::Verify { search: true, meilisearch } => search::check_nodes(meilisearch),
-            Command::Follow { meilisearch, .. } | Command::Verify { search: false, meilisearch } => {
-                Ok(meilisearch.nodes().map(drop)?)
-            }
+            Command::Follow { meilisearch, .. }
+            | Command::Status(StatusArguments { meilisearch, .. })
+            | Command::Verify { search: false, meilisearch } => Ok(meilisearch.nodes().map(drop)?),
             _ => Ok(()),
         }
     }
@@ -339,6 +340,11 @@ pub(crate) enum Command {
     ///
     /// `ingest`, `import`, `restore` and `follow` build it as well.
     Filter,
+    /// Print the state of the catalogue, of the search nodes, mirrors and purges that follow it, and of exports
+    ///
+    /// Exits with 0 also if a node is unavailable, which is printed, and with 1 if PostgreSQL or the folder of
+    /// the exports cannot be read. `chart-index check` says what is wrong.
+    Status(StatusArguments),
     /// Move ROX files between PostgreSQL and the object store, and delete unneeded objects
     Objects {
         #[command(subcommand)]

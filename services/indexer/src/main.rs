@@ -29,6 +29,7 @@ mod report;
 mod search;
 mod signature;
 mod song_folder;
+mod status;
 mod stdout;
 mod verify;
 
@@ -105,7 +106,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     let checked_store = async || {
         let store = store()?;
         let checked = store.check_schema().await;
-        checked.context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
+        checked.context("cannot use the database")?;
         anyhow::Ok(store)
     };
     match cli.command {
@@ -170,6 +171,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = Box::pin(mirror::mirror(&store, &options));
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
+        Command::Status(arguments) => status::status(&checked_store().await?, &arguments).await?,
         Command::Filter => filter::filter(&store()?).await?,
         Command::Objects { command } => {
             let store = store()?;

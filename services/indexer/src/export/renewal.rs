@@ -74,9 +74,7 @@ impl Renewal {
     }
 
     async fn renew(&mut self) -> Result<()> {
-        let Some(name) = exports_in(&self.options.directory)?.pop() else { return Ok(()) };
-        let folder = self.options.directory.join(name.to_string());
-        let newest = read_manifest(&folder)?;
+        let Some((folder, newest)) = newest_export(&self.options.directory)? else { return Ok(()) };
         if !self.store.has_removal_after(newest.lineage, newest.sequence).await? {
             return Ok(());
         }
@@ -97,6 +95,14 @@ impl Renewal {
         }
         Ok(())
     }
+}
+
+/// The folder of the newest export and its manifest; `None` without exports.
+pub(crate) fn newest_export(exports: &Path) -> Result<Option<(PathBuf, ExportManifest)>> {
+    let Some(name) = exports_in(exports)?.pop() else { return Ok(None) };
+    let folder = exports.join(name.to_string());
+    let manifest = read_manifest(&folder)?;
+    Ok(Some((folder, manifest)))
 }
 
 fn read_manifest(export: &Path) -> Result<ExportManifest> {

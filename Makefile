@@ -10,7 +10,7 @@ CHARTS ?= samples
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
-run: ## Ingest CHARTS (default: samples) and serve it on 127.0.0.1:8080, with private servers (PROFILE=release to measure)
+run: ## Ingest CHARTS (default: samples) and serve it on LISTEN (127.0.0.1:8080), with private servers (PROFILE=release to measure)
 	@scripts/run "$(CHARTS)"
 
 test: ## Run the tests that need PostgreSQL and Redis only
@@ -80,6 +80,5 @@ down: ## Stop the containers of `make up`. The data stays
 	@scripts/compose down
 
 clean: ## Remove the private servers of `make run` with their data, and build output
-	scripts/servers down .run
-	rm -rf .run
+	for folder in .run*; do scripts/servers down $$folder; rm -rf $$folder; done
 	cargo clean

@@ -82,8 +82,8 @@ fn command(folder: &Path, library: &Path, public: SocketAddr) -> Command {
         .env("RUN_DIR", folder)
         .env("RUN_PROGRAMS", programs())
         .env("LISTEN", public.to_string())
-        .env("ADMIN_LISTEN", free_address().to_string())
-        .env("METRICS_LISTEN", free_address().to_string())
+        .env_remove("ADMIN_LISTEN")
+        .env_remove("METRICS_LISTEN")
         .env_remove("MEILISEARCH_URL")
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
@@ -95,8 +95,18 @@ fn programs() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_path_buf()
 }
 
+/// A free address for `LISTEN`. The private ports that follow from it are free as well.
 fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    loop {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let is_free = |distance| {
+            let port = address.port().checked_add(distance);
+            port.is_some_and(|port| TcpListener::bind((address.ip(), port)).is_ok())
+        };
+        if is_free(1010) && is_free(1011) {
+            return address;
+        }
+    }
 }
 
 fn library(title: &str) -> Library {
@@ -141,7 +151,7 @@ fn address_in_use_is_found_before_the_ingest() {
 }
 
 #[tokio::test]
-async fn second_run_in_a_checkout_is_rejected() {
+async fn second_run_needs_a_folder_and_an_address_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let library = library("Only");
     let run = Run::start(folder.path(), &library.root());
@@ -150,9 +160,13 @@ async fn second_run_in_a_checkout_is_rejected() {
         command(folder.path(), &library.root(), free_address()).stderr(Stdio::piped()).output().unwrap();
     let stderr = String::from_utf8_lossy(&second.stderr);
     assert_eq!(second.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("make run is already running"), "{stderr}");
+    assert!(stderr.contains("make run is already running with"), "{stderr}");
     assert!(stderr.contains(&run.child.id().to_string()), "the error names the process: {stderr}");
 
+    let (other_folder, other) = (tempfile::tempdir().unwrap(), self::library("Other"));
+    let beside = Run::start(other_folder.path(), &other.root());
+    assert_eq!(beside.titles().await, ["Other"]);
     assert_eq!(run.titles().await, ["Only"], "the first run still has its servers");
+    beside.stop();
     run.stop();
 }

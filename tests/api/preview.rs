@@ -105,20 +105,20 @@ async fn malformed_hash_has_no_preview() {
     }
 }
 
-/// Previews count in the group `detail`.
+/// Previews count in a group of their own: a list that shows many of them leaves the details of chartsets.
 #[tokio::test]
-async fn previews_count_as_details() {
+async fn previews_have_their_own_limit() {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();
-    let arguments = ["--rate-limit-detail", "2"];
+    let arguments = ["--rate-limit-preview", "1"];
     let service = Service::start_with(
         database.url(),
         &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },
     );
     let preview = format!("/api/charts/{}/preview", "0".repeat(64));
     let mut statuses = Vec::new();
-    for path in [&*preview, "/api/chartsets/0000000000000000", &preview] {
+    for path in [&*preview, &preview, "/api/chartsets/0000000000000000"] {
         statuses.push(service.client().get(path).await.status.as_u16());
     }
-    assert_eq!(statuses, [404, 404, 429]);
+    assert_eq!(statuses, [404, 429, 404]);
 }

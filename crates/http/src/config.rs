@@ -41,8 +41,8 @@ impl RequestLimitConfig {
             Group::List => 8,
             Group::Page => 6,
             Group::Rox => 4,
-            Group::Detail | Group::Bulk => 2,
-            Group::Feed | Group::Other => 1,
+            Group::Bulk => 2,
+            Group::Detail | Group::Preview | Group::Feed | Group::Other => 1,
         };
         (self.max_in_flight() * parts / 32).max(1)
     }

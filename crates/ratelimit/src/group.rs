@@ -11,8 +11,10 @@ pub enum Group {
     Rox,
     /// Chartset lists.
     List,
-    /// Chartset details, redirects to sources and previews.
+    /// Chartset details and redirects to sources.
     Detail,
+    /// Previews of charts.
+    Preview,
     /// Batch lookups, the hash filter and exports.
     Bulk,
     /// The change feed.
@@ -25,8 +27,17 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 8] =
-        [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Bulk, Self::Feed, Self::Page, Self::Other];
+    pub const ALL: [Self; 9] = [
+        Self::Lookup,
+        Self::Rox,
+        Self::List,
+        Self::Detail,
+        Self::Preview,
+        Self::Bulk,
+        Self::Feed,
+        Self::Page,
+        Self::Other,
+    ];
 
     /// Whether admissions report the budget that is left. It takes Redis more time, and a response that a
     /// shared cache may keep must not name the budget of one client.
@@ -43,6 +54,7 @@ impl Group {
             Self::Rox => "rox",
             Self::List => "list",
             Self::Detail => "detail",
+            Self::Preview => "preview",
             Self::Bulk => "bulk",
             Self::Feed => "feed",
             Self::Page => "page",
@@ -60,8 +72,10 @@ pub struct Limits {
     pub rox: NonZeroU32,
     /// For chartset lists.
     pub list: NonZeroU32,
-    /// For chartset details, redirects to sources and previews.
+    /// For chartset details and redirects to sources.
     pub detail: NonZeroU32,
+    /// For previews of charts.
+    pub preview: NonZeroU32,
     /// For batch lookups, hash filters and exports.
     pub bulk: NonZeroU32,
     /// For the change feed.
@@ -93,6 +107,7 @@ impl Limits {
             rox: limit,
             list: limit,
             detail: limit,
+            preview: limit,
             bulk: limit,
             feed: limit,
             page: limit,
@@ -108,6 +123,7 @@ impl Limits {
             Group::Rox => self.rox,
             Group::List => self.list,
             Group::Detail => self.detail,
+            Group::Preview => self.preview,
             Group::Bulk => self.bulk,
             Group::Feed => self.feed,
             Group::Page => self.page,

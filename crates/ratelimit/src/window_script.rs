@@ -116,6 +116,7 @@ impl WindowScript {
             Group::Rox => "r:",
             Group::List => "s:",
             Group::Detail => "d:",
+            Group::Preview => "v:",
             Group::Bulk => "b:",
             Group::Feed => "f:",
             Group::Page => "p:",

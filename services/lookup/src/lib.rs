@@ -49,7 +49,7 @@ pub fn routes(state: LookupState) -> Routes {
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
         .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
-        .route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
+        .route(Group::Preview, "/api/charts/{hash}/preview", get(handlers::preview))
         .route(Group::Lookup, "/api/variants/{variant}", get(variants::variant_charts))
         .with_state(Arc::new(state))
 }

@@ -289,6 +289,10 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
 
+    /// Maximum chart previews per client per 60 s.
+    #[arg(long, env = "RATE_LIMIT_PREVIEW", default_value = "240")]
+    rate_limit_preview: NonZeroU32,
+
     /// Maximum batch lookups, of up to 1,000 charts each, hash filters and requests of exports per client per
     /// 60 s.
     #[arg(long, env = "RATE_LIMIT_BULK", default_value = "24")]
@@ -319,6 +323,7 @@ impl RateLimitArguments {
             rox: self.rate_limit_rox,
             list: self.rate_limit_list,
             detail: self.rate_limit_detail,
+            preview: self.rate_limit_preview,
             bulk: self.rate_limit_bulk,
             feed: self.rate_limit_feed,
             page: self.rate_limit_page,

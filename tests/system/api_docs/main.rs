@@ -42,6 +42,7 @@ fn limits(limit: &str) -> Vec<(&'static str, &str)> {
         "RATE_LIMIT_ROX",
         "RATE_LIMIT_LIST",
         "RATE_LIMIT_DETAIL",
+        "RATE_LIMIT_PREVIEW",
         "RATE_LIMIT_BULK",
         "RATE_LIMIT_FEED",
         "RATE_LIMIT_PAGE",

@@ -48,6 +48,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("RATE_LIMIT_BULK", "", "docs/api.md names the default"),
     ("RATE_LIMIT_FEED", "", "docs/api.md names the default"),
     ("RATE_LIMIT_PAGE", "", "docs/api.md names the default"),
+    ("RATE_LIMIT_PREVIEW", "", "docs/api.md names the default"),
     ("RATE_LIMIT_ROX", "", "docs/api.md names the default"),
     ("REDIS_CLUSTER_URLS", "", "REDIS_URL is set"),
     ("REQUEST_DEADLINE_MS", "", "the reverse proxies are configured for the default"),

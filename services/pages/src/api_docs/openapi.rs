@@ -60,6 +60,7 @@ pub(super) fn group_of(method: &str, path: &str) -> Group {
         "/api/changes" => Group::Feed,
         "/api/chartsets" | "/api/random" => Group::List,
         "/api/charts/{hash}/rox" => Group::Rox,
+        "/api/charts/{hash}/preview" => Group::Preview,
         "/api/charts/{hash}" | "/api/variants/{variant}" => Group::Lookup,
         _ if path.starts_with("/api/charts/filter") || path.starts_with("/api/exports/") => Group::Bulk,
         _ => Group::Detail,

@@ -127,7 +127,11 @@ async fn sets_with_the_same_charts_are_folded() {
     let site = Site::new(&library).await;
     let html = site.html("/?sort=title").await;
     assert_eq!(titles(&html), ["Again", "One", "Three", "Two"]);
-    assert!(html.contains("role=\"status\">5 sets, 1 listed with another</p>"), "{html}");
+    assert!(html.contains("role=\"status\">5 sets</p>"), "{html}");
+    assert!(
+        html.contains("<p class=\"by\">1 set is listed with another that has the same charts.</p>"),
+        "{html}"
+    );
     let same = site.id_of("Same").await;
     let also = between(&html, "<p class=\"also\">", "</p>");
     assert_eq!(

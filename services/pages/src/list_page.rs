@@ -219,6 +219,8 @@ struct ResultView {
     /// The number of the first set.
     start: u64,
     sorts: Vec<SortLink>,
+    /// How many of these are listed with another one, if any are.
+    folded: Option<String>,
     views: Vec<ViewLink>,
     view: &'static str,
     pagination: Option<Pagination>,
@@ -267,7 +269,8 @@ impl ResultView {
         let last = u32::try_from(last_page(query, total)).unwrap_or(u32::MAX);
         let selection = query.selection();
         Self {
-            shown: shown(start, page.items.len() as u64, sets.len() as u64, total),
+            shown: shown(start, page.items.len() as u64, total),
+            folded: folded(page.items.len().saturating_sub(sets.len()) as u64),
             start,
             sorts: sorts(query),
             views: views(query),
@@ -288,16 +291,21 @@ impl ResultView {
     }
 }
 
-/// The sets of a page. Those with the charts of another one are listed with it.
-fn shown(start: u64, number: u64, rows: u64, total: u64) -> String {
-    let mut shown = format::counted(total, "set");
-    if number > 0 && number < total {
-        shown = format!("{}–{} of {shown}", format::count(start), format::count(start + number - 1));
+/// The sets of a page.
+fn shown(start: u64, number: u64, total: u64) -> String {
+    let all = format::counted(total, "set");
+    if number == 0 || number == total {
+        return all;
     }
-    if rows < number {
-        shown = format!("{shown}, {} listed with another", format::count(number - rows));
-    }
-    shown
+    format!("{}–{} of {all}", format::count(start), format::count(start + number - 1))
+}
+
+/// How many sets of a page have the charts of another one, with which they are listed.
+fn folded(number: u64) -> Option<String> {
+    let verb = if number == 1 { "is" } else { "are" };
+    (number > 0).then(|| {
+        format!("{} {verb} listed with another that has the same charts", format::counted(number, "set"))
+    })
 }
 
 fn sorts(query: &ListQuery) -> Vec<SortLink> {
@@ -393,9 +401,11 @@ mod tests {
 
     #[test]
     fn shown_sets_are_numbered() {
-        assert_eq!(shown(1, 0, 0, 0), "0 sets");
-        assert_eq!(shown(1, 1, 1, 1), "1 set");
-        assert_eq!(shown(31, 30, 30, 1_234), "31–60 of 1,234 sets");
-        assert_eq!(shown(1, 8, 7, 8), "8 sets, 1 listed with another");
+        assert_eq!(shown(1, 0, 0), "0 sets");
+        assert_eq!(shown(1, 1, 1), "1 set");
+        assert_eq!(shown(31, 30, 1_234), "31–60 of 1,234 sets");
+        assert_eq!(folded(0), None);
+        assert_eq!(folded(1).unwrap(), "1 set is listed with another that has the same charts");
+        assert_eq!(folded(2).unwrap(), "2 sets are listed with another that has the same charts");
     }
 }

@@ -53,8 +53,7 @@ async fn ingest_and_follow_compute_percentiles() {
         library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec { notes, ..ChartSpec::default() });
     }
     database.ingest(&library);
-    let of_densities =
-        "SELECT count(*) FROM chart_percentiles WHERE measure = 'density_peak' AND computed_at_ms > 0";
+    let of_densities = "SELECT count(*) FROM chart_percentiles WHERE measure = 'density_peak' AND keys = 4 AND computed_at_ms > 0";
     let are_computed = || database.0.psql(of_densities) == "1";
     assert!(are_computed());
     database.0.psql("UPDATE chart_percentiles SET computed_at_ms = 0");

@@ -50,6 +50,27 @@ async fn similar_charts_are_linked() {
     let mut expected = [1, 2].map(|other: usize| format!("/charts/{}", hashes[other]));
     expected.sort_unstable();
     assert_eq!(found, expected);
+    // At least half as much of its most frequent pattern.
+    for part in
+        ["/?keys=4&#38;match=chart&#38;order=", "pattern=stream%3A50", ">Easier ones</a>", ">harder ones</a>"]
+    {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    for link in links(&html, "/?keys=4&#38;match=chart") {
+        site.html(&link.replace("&#38;", "&")).await;
+    }
+}
+
+#[tokio::test]
+async fn chart_with_rare_keys_is_compared_with_all() {
+    let site = Site::new(&library()).await;
+    site.set_percentiles();
+    site.set_rating("Hard", 300);
+    let set = site.html(&format!("/chartsets/{}", site.id_of("One").await)).await;
+    let html = site.html(links(&set, "/charts/")[1]).await;
+    assert!(html.contains("Hard, harder than 50% of all charts"), "{html}");
+    assert!(html.contains("Difficulty among all charts</h2>"), "{html}");
+    assert!(html.contains("<path class=\"mark\" d=\"M12 0v48\"/>"), "{html}");
 }
 
 #[tokio::test]

@@ -60,6 +60,18 @@ async fn charts_are_ordered_by_keys_and_rating() {
 }
 
 #[tokio::test]
+async fn difficulties_of_all_charts_are_above_their_fields() {
+    let site = Site::new(&library()).await;
+    assert!(!site.html("/").await.contains("class=\"histogram\""), "too few charts");
+    site.set_percentiles();
+    let html = site.html("/?ratingMin=2&ratingMax=4").await;
+    let histogram = between(&html, "<div class=\"histogram\">", "</div>");
+    assert!(histogram.contains("<path class=\"l0\" d=\"M0 48V0h4V48\"/>"), "{histogram}");
+    let range = "<rect width=\"8\" height=\"100%\"/><rect x=\"16\" width=\"100%\" height=\"100%\"/>";
+    assert!(histogram.contains(range), "{histogram}");
+}
+
+#[tokio::test]
 async fn curves_are_bars() {
     let site = Site::new(&library()).await;
     site.set_curves(128);

@@ -40,23 +40,11 @@ pub struct ChartPage {
     pub chart: Chart,
     /// Its density curve; `None` until it is computed for a chart of an older version.
     pub curve: Option<DensityCurve>,
-    /// Where it stands among the charts with as many keys.
-    pub percentiles: Percentiles,
     /// Where it can be downloaded, in the order of docs/api.md, "Chart lookup".
     pub sources: Vec<Source>,
     /// The chartsets that contain it, at least one: those with the best source first, like the metadata of a
     /// lookup.
     pub chartsets: Vec<ChartInChartset>,
-}
-
-/// How many of the charts with as many keys have a lower value, in percent from 0 to 99. `None` if fewer than
-/// 100 have one.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Percentiles {
-    /// Of the rating.
-    pub rating: Option<u8>,
-    /// Of the peak density.
-    pub density_peak: Option<u8>,
 }
 
 /// One of the chartsets that a chart is in, with what its file says there.

@@ -26,6 +26,7 @@ mod chart_page;
 mod chartset;
 mod chartset_record;
 mod density_curve;
+mod distribution;
 mod draft;
 mod export;
 mod file_aliases;
@@ -43,14 +44,13 @@ mod variant;
 
 pub use analysis::{ANALYSIS_VERSION, ChartAnalysis, Pattern, Patterns, Rating};
 pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartValues, MAX_CHART_TAGS, round_to_thousandths};
-pub use chart_page::{
-    ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, Percentiles, SimilarChart,
-};
+pub use chart_page::{ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, SimilarChart};
 pub use chartset::{
     ChartOccurrence, Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset,
 };
 pub use chartset_record::{ChartRecord, ChartsetRecord, InvalidRecord};
 pub use density_curve::DensityCurve;
+pub use distribution::{Distribution, Distributions, Measure};
 pub use draft::{ChartDraft, ChartsetDraft, DistinctCharts, PublicSource};
 pub use export::{
     ExportFile, ExportManifest, ExportName, ExportedFile, FileDigest, MalformedDigest, MalformedExportName,

@@ -169,7 +169,7 @@ function replace(page, found) {
 function replaceForm(form) {
   const old = find("#filters");
   if (!form || !old) return;
-  const fieldsOf = (one) => [...one.elements].filter((field) => field.matches("input:not([type=hidden]), select"));
+  const fieldsOf = (one) => [...one.elements].filter((field) => field.matches("input[name]:not([type=hidden]), select"));
   const [fields, newFields] = [fieldsOf(old), fieldsOf(form)];
   newFields.forEach((field, index) => {
     const current = fields[index];
@@ -184,13 +184,53 @@ function replaceForm(form) {
       else current.removeAttribute(name);
     }
   });
-  for (const selector of [".presets", "#filter-state", "summary", ".apply span"]) {
+  for (const selector of [".presets", "#filter-state", "summary", ".apply span", ".histogram svg"]) {
     const replacements = all(selector, form);
-    all(selector, old).forEach((one, index) => one.replaceChildren(...replacements[index].childNodes));
+    all(selector, old).forEach((one, index) => one.replaceChildren(...(replacements[index]?.childNodes ?? [])));
   }
+  showRange();
   const mistake = find("[aria-invalid]");
   if (mistake?.closest("#more")) find("#more").open = true;
   mistake?.focus();
+}
+
+/** Shows the range of the fields of the difficulty in its histogram. */
+let showRange = () => {};
+
+/** Adds two handles to the histogram, which set these fields. */
+function startRange() {
+  const histogram = find(".histogram");
+  if (!histogram) return;
+  const svg = find("svg", histogram);
+  // A bar is a quarter of a level.
+  const max = svg.viewBox.baseVal.width / 4;
+  const fields = [find("#ratingMin"), find("#ratingMax")];
+  const handles = fields.map((field, end) => {
+    const ariaLabel = end ? "Greatest difficulty" : "Least difficulty";
+    const handle = element("input", { type: "range", min: 0, max, step: 0.05, ariaLabel });
+    handle.oninput = () => {
+      const [low, high] = handles.map((one) => one.valueAsNumber);
+      // They do not pass each other, and a range that ends with the bars has no end.
+      const value = end ? Math.max(low, high) : Math.min(low, high);
+      field.value = value === (end ? max : 0) ? "" : String(Number(value.toFixed(2)));
+      edited.add(field);
+      showRange();
+    };
+    return handle;
+  });
+  histogram.append(...handles);
+  showRange = () => {
+    const range = fields.map((field, end) => Number.parseFloat(field.value) || (end ? max : 0));
+    handles.forEach((handle, end) => {
+      handle.value = range[end];
+      handle.ariaValueText = fields[end].value || "any";
+    });
+    const [below, above] = all("rect", svg);
+    below?.setAttribute("width", 4 * range[0]);
+    above?.setAttribute("x", 4 * range[1]);
+  };
+  for (const field of fields) field.addEventListener("input", () => showRange());
+  showRange();
 }
 
 function startList() {
@@ -202,6 +242,7 @@ function startList() {
     const path = pathOf(form);
     if (path !== shown || find("[aria-invalid]")) show(path);
   };
+  startRange();
   const more = find("#more");
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{
-    ChartInChartset, ChartPage, ListedChart, NoteHash, ReadError, SimilarChart, VariantTiming,
+    Chart, ChartInChartset, ChartPage, Distributions, ListedChart, NoteHash, Pattern, ReadError,
+    SimilarChart, VariantTiming,
 };
 use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
 use chart_index_store::{ChartVariant, ChartVariants, VariantRequest};
@@ -19,6 +20,7 @@ use crate::curve::Curve;
 use crate::filter_form::source_name;
 use crate::format::named;
 use crate::layout::Layout;
+use crate::histogram::Histogram;
 use crate::level::Level;
 use crate::list_page::see_other;
 use crate::meters::{Fact, PatternPart};
@@ -59,7 +61,9 @@ async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, Read
     let home: Vec<_> = page.chartsets.first().map(|entry| entry.chartset.id).into_iter().collect();
     let siblings = state.store.charts_of_chartsets(&home).await.unwrap_or_default().pop();
     let siblings = siblings.map(|listed| listed.charts).unwrap_or_default();
-    Ok(TextBody::new(render(&ChartTemplate::new(&page, siblings, &similar, &variants, state))?).into_cached())
+    let known = state.store.distributions().await.unwrap_or_default();
+    let template = ChartTemplate::new(&page, siblings, &similar, &variants, &known, state);
+    Ok(TextBody::new(render(&template)?).into_cached())
 }
 
 #[derive(Template)]
@@ -87,6 +91,7 @@ struct ChartTemplate {
     facts: Vec<Fact>,
     moments: Vec<Moment>,
     /// `None` until they are computed.
+    histogram: Option<Histogram>,
     patterns: Option<Vec<PatternPart>>,
     rox_size: String,
     note_hash_version: u32,
@@ -144,6 +149,7 @@ impl ChartTemplate {
         let path = format!("/charts/{}", chart.hash);
         let title = format!(
             "{} [{}{}]",
+        known: &Distributions,
             format::artist_and_title(&chart.artist, &row.title),
             row.keys_if_not_named(),
             row.difficulty
@@ -180,8 +186,9 @@ impl ChartTemplate {
             short_hash: chart.hash.to_string().chars().take(8).collect(),
             hash: chart.hash.to_string(),
             length_ms: numbers.length_ms,
-            difficulty: meters::difficulty(chart, page.percentiles),
-            facts: meters::facts(chart, page.percentiles),
+            difficulty: meters::difficulty(chart, known),
+            histogram: Histogram::of_chart(known, chart),
+            facts: meters::facts(chart, known),
             moments: page.curve.as_ref().map(|curve| moments::densest(curve, numbers)).unwrap_or_default(),
             patterns: chart.patterns.as_ref().map(meters::pattern_parts),
             rox_size: format::bytes(chart.rox_bytes),

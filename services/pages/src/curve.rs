@@ -1,5 +1,5 @@
-//! Draws the density of a chart as bars, the same on all pages: their heights show where this chart gets hard,
-//! their colours how hard that is beside other charts.
+//! Draws bars in the colours of difficulties. Those of the density of a chart are the same on all pages: their
+//! heights show where this chart gets hard, their colours how hard that is beside other charts.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const LINE_STEPS: u8 = 16;
 /// The height of a figure of its own.
 const FIGURE_STEPS: u8 = 64;
 
-/// A drawing, in a view box of [`DensityCurve::PARTS`] to its height.
+/// A drawing, in a view box of the number of its bars to its height.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Curve {
     pub(crate) height: u8,
@@ -33,18 +33,24 @@ pub(crate) struct Area {
 impl Curve {
     /// A curve in a line of text.
     pub(crate) fn in_line(curve: &DensityCurve, numbers: &ChartNumbers) -> Self {
-        Self::draw(&densities(curve, numbers), LINE_STEPS)
+        Self::of_densities(&densities(curve, numbers), LINE_STEPS)
     }
 
     /// A curve as a figure of its own.
     pub(crate) fn figure(curve: &DensityCurve, numbers: &ChartNumbers) -> Self {
-        Self::draw(&densities(curve, numbers), FIGURE_STEPS)
+        Self::of_densities(&densities(curve, numbers), FIGURE_STEPS)
     }
 
-    /// Draws each run of bars of one colour as an area, with as few commands as possible.
-    fn draw(densities: &[f64; DensityCurve::PARTS], height: u8) -> Self {
-        let peak = densities.iter().copied().fold(0.0, f64::max);
-        let bars = densities.map(|density| (level::colour_of_part(density), steps(density / peak, height)));
+    fn of_densities(densities: &[f64; DensityCurve::PARTS], height: u8) -> Self {
+        Self::draw(&densities.map(|density| (level::colour_of_part(density), density)), height)
+    }
+
+    /// Draws bars of these colours and lengths, the longest with the whole height: each run of one colour as an
+    /// area, with as few commands as possible.
+    pub(crate) fn draw(bars: &[(usize, f64)], height: u8) -> Self {
+        let longest = bars.iter().map(|(_, length)| *length).fold(0.0, f64::max);
+        let bars: Vec<_> =
+            bars.iter().map(|(colour, length)| (*colour, steps(length / longest, height))).collect();
         let mut areas: Vec<Area> = Vec::new();
         let mut start = 0;
         for run in bars.chunk_by(|(a, high), (b, other)| a == b && (*high > 0) == (*other > 0)) {
@@ -97,7 +103,7 @@ mod tests {
     use super::*;
 
     fn drawn(values: [u8; DensityCurve::PARTS]) -> Vec<(usize, String)> {
-        let curve = Curve::draw(&DensityCurve::from_bytes(values).densities(), LINE_STEPS);
+        let curve = Curve::of_densities(&DensityCurve::from_bytes(values).densities(), LINE_STEPS);
         curve.areas.into_iter().map(|area| (area.colour, area.path)).collect()
     }
 
@@ -151,7 +157,7 @@ mod tests {
         for _ in 0..1_000 {
             let most = random.u8(1..=255);
             let values = std::array::from_fn(|_| random.u8(0..=most));
-            let curve = Curve::draw(&DensityCurve::from_bytes(values).densities(), FIGURE_STEPS);
+            let curve = Curve::of_densities(&DensityCurve::from_bytes(values).densities(), FIGURE_STEPS);
             assert!(curve.areas.len() <= level::STOPS.len());
             let bars: usize = curve.areas.iter().map(|area| bars(&area.path)).sum();
             assert_eq!(bars, values.iter().filter(|value| **value > 0).count(), "{values:?}");

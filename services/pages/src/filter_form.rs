@@ -4,6 +4,7 @@ use chart_index_domain::search::{Bounds, Hint, KeySet, ParameterError, SearchQue
 use chart_index_domain::{Pattern, SourceKind};
 
 use crate::format;
+use crate::histogram::Histogram;
 use crate::level::{self, WORDS};
 use crate::list_query::{Filter, ListQuery, name_on_page, raw_parameters};
 
@@ -17,6 +18,8 @@ pub(crate) struct FilterForm {
     pub(crate) keys: Vec<KeyButton>,
     pub(crate) sources: Vec<SourceOption>,
     pub(crate) creator: String,
+    /// The difficulties of all charts, above the field of the difficulty.
+    pub(crate) histogram: Option<Histogram>,
     /// Difficulty, BPM and length.
     pub(crate) ranges: Vec<Range>,
     pub(crate) patterns: Vec<PatternBox>,
@@ -208,6 +211,7 @@ impl FilterForm {
                 .collect(),
             sources: source_options(&field("source")),
             creator: field("creator"),
+            histogram: None,
             ranges: vec![
                 range("Difficulty", ["ratingMin", "ratingMax"], "any", |rating| rating, word_presets(query)),
                 range("BPM", ["mainBpmMin", "mainBpmMax"], "any", |bpm| bpm, {

@@ -20,6 +20,7 @@ mod feed;
 mod filter_form;
 mod format;
 mod identify;
+mod histogram;
 mod layout;
 mod level;
 mod list_page;

@@ -17,6 +17,7 @@ use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBod
 use crate::PagesState;
 use crate::closest::{self, Closest};
 use crate::filter_form::{Chip, FilterForm, chips, describe};
+use crate::histogram::Histogram;
 use crate::layout::Layout;
 use crate::list_query::{ListQuery, View};
 use crate::pagination::{Pagination, last_page};
@@ -145,9 +146,12 @@ impl PageFormat for HtmlFormat {
             all = count_without_any(&search, &query).await;
             closest = closest::titles(&search).await;
         }
+        // Without it the page is complete.
+        let known = self.state.store.distributions().await.unwrap_or_default();
+        let histogram = Histogram::of_filter(&known, &query.search);
         let template = ListTemplate {
             layout: self.layout(&query, page.total, page.total > 0 && sets.is_empty()),
-            form: self.form(&query),
+            form: FilterForm { histogram, ..self.form(&query) },
             chips: chips(&query),
             result: ResultView {
                 drops,

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 
-use chart_index_domain::{Chart, Pattern, Patterns, Percentiles};
+use chart_index_domain::{Chart, Distributions, Measure, Pattern, Patterns};
 
 use crate::bpm::Bpm;
+use crate::histogram::charts_of;
 use crate::{format, level};
 
 /// A number of a chart.
@@ -17,12 +18,13 @@ pub(crate) struct Fact {
 }
 
 /// The numbers of a chart but its difficulty, those that are computed.
-pub(crate) fn facts(chart: &Chart, percentiles: Percentiles) -> Vec<Fact> {
+pub(crate) fn facts(chart: &Chart, known: &Distributions) -> Vec<Fact> {
     let numbers = &chart.numbers;
     let fact = |name, value: String, detail: String| Fact { name, value, detail };
     let per_second = |number: f64| format!("{}/s", format::density(number));
     let bpm = Bpm::of_chart(chart);
-    let denser = above("denser", percentiles.density_peak, chart).unwrap_or_default();
+    let denser =
+        above("denser", known, Measure::DensityPeak, chart, numbers.density_peak).unwrap_or_default();
     let held = chart.patterns.filter(|_| numbers.lns > 0).map_or_else(String::new, |patterns| {
         format!("{}, held for {}% of the time", format::count(numbers.lns.into()), patterns.ln_time_share)
     });
@@ -43,15 +45,23 @@ pub(crate) fn facts(chart: &Chart, percentiles: Percentiles) -> Vec<Fact> {
 }
 
 /// How the difficulty of a chart compares: its word, and how many charts are easier, if that is known.
-pub(crate) fn difficulty(chart: &Chart, percentiles: Percentiles) -> Option<String> {
-    let word = level::word(chart.rating?);
-    let harder = above("harder", percentiles.rating, chart);
+pub(crate) fn difficulty(chart: &Chart, known: &Distributions) -> Option<String> {
+    let rating = chart.rating?;
+    let word = level::word(rating);
+    let harder = above("harder", known, Measure::Rating, chart, rating.value());
     Some(harder.map_or_else(|| word.to_owned(), |harder| format!("{word}, {harder}")))
 }
 
-fn above(adjective: &str, percentile: Option<u8>, chart: &Chart) -> Option<String> {
-    let percent = percentile.filter(|percent| *percent > 0)?;
-    Some(format!("{adjective} than {percent}% of {}K charts", chart.numbers.keys.get()))
+fn above(
+    adjective: &str,
+    known: &Distributions,
+    measure: Measure,
+    chart: &Chart,
+    value: f64,
+) -> Option<String> {
+    let distribution = known.of(measure, Some(chart.numbers.keys))?;
+    let percent = Some(distribution.percent_below(value)).filter(|percent| *percent > 0)?;
+    Some(format!("{adjective} than {percent}% of {}", charts_of(distribution)))
 }
 
 /// A class of rows in a bar of all rows.
@@ -104,7 +114,7 @@ const fn meaning(pattern: Pattern) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::Rating;
+    use chart_index_domain::{Distribution, KeyCount, Rating};
 
     use super::*;
     use crate::matching::tests::chart;
@@ -113,7 +123,7 @@ mod tests {
     fn numbers_that_are_not_computed_are_left_out() {
         let mut chart = chart();
         let values = |chart: &Chart| {
-            let facts = facts(chart, Percentiles::default());
+            let facts = facts(chart, &Distributions::default());
             facts.into_iter().map(|fact| (fact.name, fact.value, fact.detail)).collect::<Vec<_>>()
         };
         let numbers = [
@@ -136,16 +146,23 @@ mod tests {
     #[test]
     fn percentiles_are_named_if_any_chart_is_below() {
         let rated = Chart { rating: Rating::from_hundredths(300), ..chart() };
-        let compared = |percentile| {
-            let percentiles = Percentiles { rating: percentile, density_peak: percentile };
-            (difficulty(&rated, percentiles).unwrap(), facts(&rated, percentiles).remove(3).detail)
+        // That many percent of the charts are below both numbers of the chart.
+        let compared = |percent: Option<u8>| {
+            let of_measure = |measure| Distribution {
+                measure,
+                keys: KeyCount::try_from(7).ok(),
+                lower_bounds: vec![1.0; percent.unwrap_or_default().into()],
+            };
+            let measures = [Measure::Rating, Measure::DensityPeak].into_iter().filter(|_| percent.is_some());
+            let known: Distributions = measures.map(of_measure).collect();
+            (difficulty(&rated, &known).unwrap(), facts(&rated, &known).remove(3).detail)
         };
         let (harder, denser) = ("Hard, harder than 93% of 7K charts", "denser than 93% of 7K charts");
         assert_eq!(compared(Some(93)), (harder.to_owned(), denser.to_owned()));
         for none in [None, Some(0)] {
             assert_eq!(compared(none), ("Hard".to_owned(), String::new()));
         }
-        assert_eq!(difficulty(&chart(), Percentiles::default()), None);
+        assert_eq!(difficulty(&chart(), &Distributions::default()), None);
     }
 
     #[test]

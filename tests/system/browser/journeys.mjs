@@ -401,6 +401,38 @@ journey("an empty list names its filters", async (user, page) => {
   await until(async () => (await titles(page)).length > 0, "a list");
 });
 
+pageTest("handles set the range of the difficulty", {}, async (page) => {
+  await page.goto("/");
+  const [least, greatest] = ["Least", "Greatest"].map((name) => page.getByRole("slider", { name: `${name} difficulty` }));
+  await least.fill("1.5");
+  await listed(page, (query) => query.get("ratingMin") === "1.5" && !query.has("ratingMax"));
+  assert.equal(await page.locator("#ratingMin").inputValue(), "1.5");
+  assert.equal(await page.locator(".histogram rect").first().getAttribute("width"), "6");
+  await greatest.focus();
+  await page.keyboard.press("ArrowLeft");
+  await listed(page, (query) => query.get("ratingMax") === "6.45");
+  // They do not pass each other.
+  await greatest.fill("1");
+  await listed(page, (query) => query.get("ratingMax") === "1.5");
+  assert.equal(await greatest.inputValue(), "1.5");
+  await page.locator("#ratingMin").fill("0.5");
+  assert.equal(await least.inputValue(), "0.5");
+});
+
+pageTest("a mistake is shown above the sheet of filters", { viewport: { width: 390, height: 664 }, expected: [/status of 400/] }, async (page) => {
+  await page.goto("/");
+  await page.locator("#more summary").click();
+  await page.locator("#mainBpmMin").fill("fast");
+  await page.keyboard.press("Enter");
+  const error = page.locator("#mainBpmMin-error");
+  await error.waitFor();
+  const isOnTop = () => error.evaluate((node) => {
+    const { left, top } = node.getBoundingClientRect();
+    return node.contains(document.elementFromPoint(left + 4, top + 4));
+  });
+  assert.ok(await isOnTop());
+});
+
 pageTest("hostile names are text", { viewport: { width: 320, height: 640 } }, async (page) => {
   const { items } = await api("/api/chartsets?creator=hostile&perPage=60");
   assert.ok(items.length >= 14);

@@ -52,6 +52,11 @@ impl Site {
         use_up_the_limit(&limited_pages);
         run(&["ingest", &library.argument()]);
         run(&["ingest", samples.to_str().unwrap()]);
+        // Fewer than 100 of these charts have a rating.
+        database.psql(
+            "INSERT INTO chart_percentiles SELECT 0, 'rating', array_agg(percent * 6.0::float8), 1
+             FROM generate_series(1, 99) AS percent ON CONFLICT DO NOTHING",
+        );
         if servers.engine.is_some() {
             run(&["sync"]);
         }

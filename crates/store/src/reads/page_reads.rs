@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use chart_index_domain::{
     ChartInChartset, ChartPage, Chartset, ChartsetCopy, ChartsetId, ListedChart, ListedCharts, NoteHash,
-    Percentiles, ReadError,
+    ReadError,
 };
 
 use crate::Store;
-use crate::error::corrupt;
 use crate::reads::lookups::{LookupRow, Occurrence, sources_of_chart};
 use crate::schema::column_values::{parse_chartset_id, parse_source};
 use crate::schema::derived_columns::ListedColumns;
@@ -31,15 +30,6 @@ struct PageRow {
     lookup: LookupRow,
     #[sqlx(flatten)]
     chartset: PageChartset,
-    #[sqlx(flatten)]
-    percentiles: PercentilesRow,
-}
-
-/// Those of the chart.
-#[derive(Debug, sqlx::FromRow)]
-struct PercentilesRow {
-    rating_percentile: Option<i32>,
-    density_peak_percentile: Option<i32>,
 }
 
 /// The [`ListedColumns`] of the chartset, prefixed, since charts have columns of the same names.
@@ -122,13 +112,7 @@ impl Store {
                    chartset.length_min_ms AS set_length_min_ms, chartset.length_max_ms AS set_length_max_ms,
                    chartset.density_max AS set_density_max, chartset.chart_count AS set_chart_count, ",
                 member_columns!(),
-                ", (SELECT width_bucket(chart.rating::double precision, lower_bounds)
-                    FROM chart_percentiles AS of_keys
-                    WHERE of_keys.keys = chart.keys AND measure = 'rating') AS rating_percentile,
-                   (SELECT width_bucket(chart.density_peak, lower_bounds)
-                    FROM chart_percentiles AS of_keys
-                    WHERE of_keys.keys = chart.keys AND measure = 'density_peak') AS density_peak_percentile
-                  FROM charts AS chart CROSS JOIN LATERAL chart_occurrences(chart.hash) AS member
+                " FROM charts AS chart CROSS JOIN LATERAL chart_occurrences(chart.hash) AS member
                   JOIN chartsets AS chartset ON chartset.id = member.chartset_id
                   WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.shown"
             ))
@@ -136,9 +120,8 @@ impl Store {
             .fetch_all(&mut *connection)
             .await?;
             connection.release();
-            let percentiles = rows.first().map(|row| row.percentiles.parse()).transpose()?;
             let occurrences = rows.into_iter().map(PageRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(chart_page(occurrences, percentiles.unwrap_or_default()))
+            Ok(chart_page(occurrences))
         })
         .await
     }
@@ -160,16 +143,6 @@ impl PageRow {
         let occurrence = self.lookup.parse()?;
         let chartset = self.chartset.into_columns().into_chartset(occurrence.chartset_id)?;
         Ok((occurrence, chartset))
-    }
-}
-
-impl PercentilesRow {
-    fn parse(&self) -> Result<Percentiles, sqlx::Error> {
-        let percent = |percentile: Option<i32>| percentile.map(u8::try_from).transpose().map_err(corrupt);
-        Ok(Percentiles {
-            rating: percent(self.rating_percentile)?,
-            density_peak: percent(self.density_peak_percentile)?,
-        })
     }
 }
 
@@ -209,7 +182,7 @@ fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<Li
     Ok(listed.collect())
 }
 
-fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>, percentiles: Percentiles) -> Option<ChartPage> {
+fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage> {
     occurrences.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
     let (best, _) = occurrences.first()?;
     let (chart, curve) = (best.member.to_chart(), best.member.values.curve);
@@ -220,5 +193,5 @@ fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>, percentiles: Percent
         ChartInChartset { chartset, difficulty: metadata.difficulty, creator: metadata.creator }
     };
     let chartsets = occurrences.into_iter().map(in_chartset).collect();
-    Some(ChartPage { chart, curve, percentiles, sources, chartsets })
+    Some(ChartPage { chart, curve, sources, chartsets })
 }

@@ -1,10 +1,13 @@
-//! Where a chart stands among those with as many keys.
+//! Where a chart stands among those with as many keys, or among all.
 
 use std::time::Duration;
 
-use chart_index_domain::{ChartDraft, KeyCount, Percentiles, Rating};
+use chart_index_domain::{ChartDraft, KeyCount, Measure, Rating};
 
 use crate::support::{Catalogue, chart, folder, hash};
+
+/// `None` if too few charts have the number.
+type Percent = Option<u8>;
 
 const DAY: Duration = Duration::from_hours(24);
 const DAY_MS: i64 = 86_400_000;
@@ -19,18 +22,20 @@ fn numbered(number: u32, keys: u8) -> ChartDraft {
     draft
 }
 
-/// The percentiles of the charts with these numbers.
+/// How many percent of the charts with these keys, or of all if these are few, have a lower rating and a lower
+/// peak density than the charts with these numbers.
 async fn percentiles<const N: usize>(
     catalogue: &Catalogue,
+    keys: u8,
     numbers: [u32; N],
-) -> [(Option<u8>, Option<u8>); N] {
-    let mut found = [(None, None); N];
-    for (number, found) in numbers.into_iter().zip(&mut found) {
-        let page = catalogue.store.chart_page(hash(number.into())).await.unwrap().unwrap();
-        let Percentiles { rating, density_peak } = page.percentiles;
-        *found = (rating, density_peak);
-    }
-    found
+) -> [(Percent, Percent); N] {
+    let known = catalogue.store.distributions().await.unwrap();
+    let keys = Some(KeyCount::try_from(keys).unwrap());
+    numbers.map(|number| {
+        let below = |measure, value| known.of(measure, keys).map(|of_keys| of_keys.percent_below(value));
+        let number = f64::from(number);
+        (below(Measure::Rating, number / 100.0), below(Measure::DensityPeak, number))
+    })
 }
 
 #[tokio::test]
@@ -38,27 +43,29 @@ async fn percentiles_are_of_shown_charts_with_as_many_keys() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, (1..=200).map(|number| numbered(number, 4))), 10).await;
     catalogue.put(&folder(2, (201..=299).map(|number| numbered(number, 7))), 10).await;
-    assert_eq!(percentiles(&catalogue, [200]).await, [(None, None)], "they are not computed yet");
+    assert_eq!(percentiles(&catalogue, 4, [200]).await, [(None, None)], "they are not computed yet");
     catalogue.store.compute_percentiles(1_000, DAY).await.unwrap();
     assert_eq!(
-        percentiles(&catalogue, [1, 2, 4, 101, 150, 151, 200]).await,
+        percentiles(&catalogue, 4, [1, 2, 4, 101, 150, 200]).await,
         [
             (Some(0), Some(0)),
             (Some(0), Some(0)),
             (Some(2), Some(1)),
             (Some(66), Some(50)),
             (Some(99), Some(74)),
-            (None, Some(75)),
-            (None, Some(99)),
+            (Some(99), Some(99)),
         ]
     );
-    assert_eq!(percentiles(&catalogue, [299]).await, [(None, None)], "99 charts are too few");
+    // 99 charts are too few: all 299 stand for them, 150 of which have a rating.
+    let all = catalogue.store.distributions().await.unwrap();
+    assert!(all.of(Measure::DensityPeak, KeyCount::try_from(7).ok()).unwrap().keys.is_none());
+    assert_eq!(percentiles(&catalogue, 7, [101, 299]).await, [(Some(66), Some(33)), (Some(99), Some(99))]);
 
     for number in 1..=100 {
         catalogue.remove(hash(number), 20).await;
     }
     catalogue.store.compute_percentiles(2_000 + DAY_MS, DAY).await.unwrap();
-    assert_eq!(percentiles(&catalogue, [101, 151]).await, [(None, Some(0)), (None, Some(50))]);
+    assert_eq!(percentiles(&catalogue, 4, [101, 151]).await, [(None, Some(0)), (None, Some(50))]);
 }
 
 #[tokio::test]

@@ -1,0 +1,130 @@
+//! How the difficulties of charts are distributed, as bars.
+
+use chart_index_domain::search::SearchQuery;
+use chart_index_domain::{Chart, Distribution, Distributions, Measure};
+
+use crate::curve::Curve;
+use crate::{format, level};
+
+/// The number of bars. All harder charts are in the last one.
+const BARS: u16 = 26;
+/// The ratings of a bar, in hundredths.
+const WIDTH: u16 = 25;
+const HEIGHT: u8 = 48;
+
+/// Bars in a view box of [`BARS`] to their height.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    pub(crate) bars: Curve,
+    /// What the charts have in common, such as `4K charts`.
+    pub(crate) charts: String,
+    /// Where the range of the filter begins and ends, in bars from the left.
+    pub(crate) range: [String; 2],
+    /// Where a chart is.
+    pub(crate) mark: String,
+}
+
+impl Histogram {
+    /// The charts with the keys of a filter, or all if it has several, with the range of its difficulties.
+    /// `None` if too few charts are known.
+    pub(crate) fn of_filter(known: &Distributions, search: &SearchQuery) -> Option<Self> {
+        let mut keys = search.keys.iter();
+        let keys = keys.next().filter(|_| keys.next().is_none());
+        let distribution = known.of(Measure::Rating, keys)?;
+        let bounds = search.chart.rating;
+        let range = [bounds.min.unwrap_or(0.0), bounds.max.unwrap_or_else(|| f64::from(BARS * WIDTH))];
+        Some(Self { range: range.map(place), ..Self::new(distribution) })
+    }
+
+    /// The charts with as many keys, with a mark at this one.
+    pub(crate) fn of_chart(known: &Distributions, chart: &Chart) -> Option<Self> {
+        let rating = f64::from(chart.rating?.hundredths());
+        let distribution = known.of(Measure::Rating, Some(chart.numbers.keys))?;
+        Some(Self { mark: place(rating), ..Self::new(distribution) })
+    }
+
+    fn new(distribution: &Distribution) -> Self {
+        let end = f64::from(BARS * WIDTH) / 100.0;
+        let below = |bar: u16| distribution.share_below(f64::from(bar * WIDTH) / 100.0, end);
+        let bar = |bar| (level::colour_of_rating(bar * WIDTH), below(bar + 1) - below(bar));
+        let bars: Vec<_> = (0..BARS).map(bar).collect();
+        Self {
+            bars: Curve::draw(&bars, HEIGHT),
+            charts: charts_of(distribution),
+            range: Default::default(),
+            mark: String::new(),
+        }
+    }
+}
+
+/// What the charts of a distribution are called, such as `4K charts`.
+pub(crate) fn charts_of(distribution: &Distribution) -> String {
+    distribution.keys.map_or_else(|| "all charts".to_owned(), |keys| format!("{}K charts", keys.get()))
+}
+
+/// The place of a rating in hundredths, in bars from the left.
+fn place(rating: f64) -> String {
+    format::decimal((rating / f64::from(WIDTH)).clamp(0.0, f64::from(BARS)), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::search::parse_query_string;
+    use chart_index_domain::{KeyCount, Rating};
+
+    use super::*;
+    use crate::matching::tests::chart;
+
+    fn known(all: &[Option<u8>]) -> Distributions {
+        let of_keys = |keys: &Option<u8>| Distribution {
+            measure: Measure::Rating,
+            keys: keys.and_then(|keys| KeyCount::try_from(keys).ok()),
+            // Half of the charts are below 1, and the others evenly distributed up to 6.5.
+            lower_bounds: (1..=99)
+                .map(|percent: u8| f64::from(percent))
+                .map(
+                    |percent| {
+                        if percent <= 50.0 { percent / 50.0 } else { 1.0 + 5.5 * (percent - 50.0) / 50.0 }
+                    },
+                )
+                .collect(),
+        };
+        all.iter().map(of_keys).collect()
+    }
+
+    #[test]
+    fn bars_are_the_shares_of_the_charts() {
+        let histogram = Histogram::new(known(&[None]).of(Measure::Rating, None).unwrap());
+        assert_eq!(histogram.charts, "all charts");
+        let areas = &histogram.bars.areas;
+        // Four of 12.5 %, then 22 of 2.27 %.
+        assert_eq!((areas[0].colour, areas[0].path.as_str()), (0, "M0 48V0h4V48"));
+        assert_eq!((areas[1].colour, areas[1].path.as_str()), (1, "M4 48V39h2V48"));
+        assert_eq!(areas.last().unwrap().colour, 7);
+    }
+
+    #[test]
+    fn filter_of_one_key_count_has_its_charts() {
+        let of = |all: &[Option<u8>], query: &str| {
+            let histogram = Histogram::of_filter(&known(all), &parse_query_string(query).unwrap());
+            histogram.map(|histogram| (histogram.charts, histogram.range.join(" ")))
+        };
+        let expected = |charts: &str, range: &str| Some((charts.to_owned(), range.to_owned()));
+        assert_eq!(of(&[None, Some(4)], "keys=4"), expected("4K charts", "0 26"));
+        assert_eq!(of(&[None, Some(4)], "keys=4,7&ratingMin=1.1"), expected("all charts", "4.4 26"));
+        assert_eq!(of(&[None, Some(4)], "keys=7&ratingMax=3"), expected("all charts", "0 12"));
+        assert_eq!(of(&[None], "ratingMin=9"), expected("all charts", "26 26"));
+        assert_eq!(of(&[], ""), None);
+    }
+
+    #[test]
+    fn chart_is_marked_where_its_rating_is() {
+        let mark = |rating| {
+            let rated = Chart { rating: Rating::from_hundredths(rating), ..chart() };
+            Histogram::of_chart(&known(&[None]), &rated).map(|histogram| histogram.mark)
+        };
+        assert_eq!(mark(310).as_deref(), Some("12.4"));
+        assert_eq!(mark(900).as_deref(), Some("26"));
+        assert!(Histogram::of_chart(&known(&[None]), &chart()).is_none());
+    }
+}

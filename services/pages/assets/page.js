@@ -452,6 +452,21 @@ async function startPreview() {
   start(section, stored);
 }
 
+/** Loads the peek when the first strip is pointed at. */
+function startPeek() {
+  const module = document.body.dataset.peek;
+  if (!module || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const controller = new AbortController();
+  const load = async (event) => {
+    if (!event.target.closest?.(".charts li, .charts-table tr")) return;
+    controller.abort();
+    const { start } = await import(module);
+    start(event);
+  };
+  const options = { passive: true, signal: controller.signal };
+  for (const type of ["pointermove", "pointerdown", "focusin"]) addEventListener(type, load, options);
+}
+
 function start() {
   startList();
   startRetry();
@@ -459,6 +474,7 @@ function start() {
   startCopy();
   startKeys();
   startPreview();
+  startPeek();
   addEventListener("offline", () => notice("You are offline. What is shown may be out of date."));
   addEventListener("online", () => {
     notice(null);

@@ -1,6 +1,6 @@
 // Draws a chart from its preview (docs/formats/preview.md): scrolling as in the game, or as a sheet.
 
-import { canonicalNotes, decode, densestSecond, lastAtMost, layOut, scrollPosition, snapOf } from "./preview_notes.js";
+import { NOTE_COLOURS, decode, densestSecond, lastAtMost, layOut, scrollPosition, snapOf } from "./preview_notes.js";
 
 const SHEET_STRIP = 480; // CSS pixels
 const SHEET_COLUMN = 10;
@@ -10,8 +10,6 @@ const LEAD_MS = 1000;
 const TICK_AHEAD_MS = 120;
 // At speed 1 a note is visible for this time, as in the first game.
 const VISIBLE_MS = 11_485;
-// The colour of each column: columns of a hand alternate, and a middle column stands out.
-const COLOURS = { 4: "1221", 5: "12321", 6: "121121", 7: "1213121" };
 const PALETTE = ["note-1", "note-2", "note-3", "snap-0", "snap-1", "snap-2", "snap-3", "snap-4", "ground", "line", "measure"];
 
 /**
@@ -181,7 +179,7 @@ class Preview {
       this.colours[name] = isPrinted ? onPaper : getComputedStyle(this.canvas).color;
     }
     style.color = "";
-    this.noteColours = Array.from(COLOURS[this.chart.keys], (number) => this.colours[`note-${number}`]);
+    this.noteColours = Array.from(NOTE_COLOURS[this.chart.keys], (number) => this.colours[`note-${number}`]);
   }
 
   layOut(hasChanges) {

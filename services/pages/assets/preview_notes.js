@@ -2,6 +2,9 @@
 
 const MAX_MEASURES = 20_000;
 
+/** The colour of each column by the number of keys: columns of a hand alternate, and a middle column stands out. */
+export const NOTE_COLOURS = { 4: "1221", 5: "12321", 6: "121121", 7: "1213121" };
+
 /** The notes and measure lines of a preview. */
 export function decode({ keys, lengthMs, columns, timing, scroll }) {
   return { keys, lengthMs, timing, scroll, columns: columns.map(decodeColumn), measures: measureTimes(timing, lengthMs) };

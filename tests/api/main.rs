@@ -45,12 +45,13 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
     "/charts/{hash}",
     "/packs/{ref}",
+    "/embed/charts/{hash}",
     "/random",
     "/feed.atom",
     "/about",

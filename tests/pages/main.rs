@@ -4,6 +4,7 @@
 mod chart;
 mod chartset;
 mod docs;
+mod embed;
 mod errors;
 mod feed;
 mod headers;
@@ -72,7 +73,6 @@ impl Site {
         ));
     }
 
-    /// The id of the chartset with this title.
     /// The percentiles of an index of charts whose ratings are evenly distributed up to 5.94, too few of which
     /// have as many keys as any other.
     fn set_percentiles(&self) {
@@ -82,6 +82,7 @@ impl Site {
         );
     }
 
+    /// The id of the chartset with this title.
     async fn id_of(&self, title: &str) -> String {
         let list = self.client.get("/api/chartsets?perPage=60").await.json();
         let item = list["items"].as_array().unwrap().iter().find(|item| item["title"] == title);

@@ -8,22 +8,37 @@ use axum::response::Response;
 pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 /// Scripts and styles come from this origin and are never inline, so markup in a name cannot run.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; \
-     base-uri 'none'; frame-ancestors 'none'",
-);
+macro_rules! policy {
+    ($frame_ancestors:literal) => {
+        HeaderValue::from_static(concat!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors ",
+            $frame_ancestors
+        ))
+    };
+}
+
+const POLICY: HeaderValue = policy!("'none'");
+const POLICY_OF_FRAMES: HeaderValue = policy!("*");
 
 /// A site that a link leads to is sent the origin, not the path with the search.
 const REFERRER: HeaderValue = HeaderValue::from_static("strict-origin-when-cross-origin");
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
+/// Lets pages of other sites show this one in a frame.
+#[must_use]
+pub fn allow_frames(mut response: Response) -> Response {
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY_OF_FRAMES);
+    response
+}
+
 /// Adds the headers to a response with HTML.
 pub(crate) fn add(mut response: Response) -> Response {
     let is_html = response.headers().get(CONTENT_TYPE).is_some_and(|value| *value == HTML);
     if is_html {
         let headers = response.headers_mut();
-        headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+        headers.entry(CONTENT_SECURITY_POLICY).or_insert(POLICY);
         headers.insert(REFERRER_POLICY, REFERRER);
         headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     }

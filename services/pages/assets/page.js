@@ -385,7 +385,7 @@ function startPreferences() {
 function startCopy() {
   for (const place of all("[data-copy]")) {
     const button = element("button", { type: "button", textContent: "Copy" });
-    button.setAttribute("aria-label", "Copy the note hash");
+    button.setAttribute("aria-label", `Copy the ${place.dataset.name}`);
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(find(`#${place.dataset.copy}`).textContent);

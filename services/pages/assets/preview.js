@@ -7,7 +7,9 @@ const SHEET_COLUMN = 10;
 const SHEET_STRIP_MS = 4800;
 const SHEET_PAGE = 40; // strips
 const LEAD_MS = 1000;
-const TICK_AHEAD_MS = 120;
+const HIT_AHEAD_MS = 120;
+const HIT_VOLUME = 5; // of 10
+const RATES = [0.5, 0.75, 1, 1.25, 1.5];
 // At speed 1 a note is visible for this time, as in the first game.
 const VISIBLE_MS = 11_485;
 const PALETTE = ["note-1", "note-2", "note-3", "snap-0", "snap-1", "snap-2", "snap-3", "snap-4", "ground", "line", "measure"];
@@ -34,7 +36,10 @@ export async function start(section, stored) {
     section.dataset.view = "curve";
     return;
   }
-  new Preview(section, transport, message, chart, stored).verify();
+  const preview = new Preview(section, transport, message, chart, stored);
+  preview.verify();
+  const { addBand } = await import(section.dataset.bandModule);
+  addBand(section.querySelector(".timeline"), chart, preview.starts);
 }
 
 function element(name, properties, ...children) {
@@ -57,7 +62,8 @@ class Preview {
     this.volume = Number(stored.get("ticks"));
     this.frame = this.frame.bind(this);
     this.isBySnap = stored.get("colours") === "snap";
-    const starts = Float64Array.from(chart.columns.flatMap(({ starts }) => Array.from(starts))).sort();
+    this.starts = Float64Array.from(chart.columns.flatMap(({ starts }) => Array.from(starts))).sort();
+    const { starts } = this;
     this.densest = densestSecond(starts);
     this.onsets = Float64Array.from(new Set(starts));
     this.build(starts.length);
@@ -93,29 +99,33 @@ class Preview {
     this.loopButtons = [0, 1].map((end) => button("", () => this.setLoop(end, this.now)));
     this.clearButton = button("×", () => this.setLoop());
     this.clearButton.ariaLabel = "Clear loop";
+    this.hitsButton = button("Hits", () => this.setVolume(this.volume ? 0 : HIT_VOLUME));
     this.sheetButton = button("Sheet", () => {
       this.setSheet(!this.isSheet);
       if (this.isSheet) this.sheet.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     });
     this.shareButton = button("", () => this.copyLink());
-    const rates = [0.5, 0.75, 1, 1.25, 1.5].map((rate) => new Option(`${rate}×`, rate, rate === 1, rate === 1));
-    const tempo = element("select", {}, ...rates);
-    tempo.onchange = () => (this.rate = Number(tempo.value));
+    this.shareButton.className = "share";
+    this.rates = element("select", {}, ...RATES.map((rate) => new Option(`${rate}×`, rate, rate === 1, rate === 1)));
+    this.rates.onchange = () => this.setRate(Number(this.rates.value));
+    const volume = slider("Volume of hits", 0, 10, this.volume, (value) => this.setVolume(value));
+    this.volumeSlider = volume.control;
     const settings = element("details", { className: "preview-settings" },
       element("summary", { textContent: "Settings" }),
-      slider("Ticks", 0, 10, this.volume, (volume) => this.prefer("ticks", () => (this.volume = volume))),
+      volume,
       box("Colours by beat", this.isBySnap, (isOn) => this.prefer("colours", () => (this.isBySnap = isOn) && "snap")),
       box("Scroll up", this.isUp, (isUp) => this.prefer("direction", () => (this.isUp = isUp) && "up")));
     const changes = box("Scroll speed changes", true, (isOn) => this.change(() => this.layOut(isOn)));
     if (scroll.length) settings.append(changes);
-    this.transport.prepend(this.playButton, this.time, ...this.loopButtons, this.clearButton,
+    this.transport.prepend(this.playButton, this.time, this.hitsButton, ...this.loopButtons, this.clearButton,
       element("span", { className: "preview-gap" }),
-      slider("Speed", 5, 40, this.speed, (speed) => this.prefer("speed", () => (this.speed = speed))),
-      element("label", {}, "Tempo ", tempo), this.sheetButton, this.shareButton, settings);
+      slider("Scroll", 5, 40, this.speed, (speed) => this.prefer("speed", () => (this.speed = speed))),
+      element("label", {}, "Rate ", this.rates), this.sheetButton, this.shareButton, settings);
     this.section.querySelector(".timeline")?.append(this.loopBar, this.seekBar);
     if (!this.seekBar.isConnected) this.transport.before(element("div", { className: "timeline" }, this.loopBar, this.seekBar));
     document.querySelector("#stage").replaceChildren(this.canvas, this.pages, this.sheet);
     this.showLoop();
+    this.showHits();
   }
 
   listen() {
@@ -132,7 +142,10 @@ class Preview {
     window.addEventListener("hashchange", () => this.openMoment());
     // A link to the moment of the address changes no hash.
     document.addEventListener("click", (event) => {
-      if (event.target.closest?.("a")?.href === location.href) this.openMoment();
+      const link = event.target.closest?.("a");
+      // Another chart of the set begins at the same moment, at the same rate.
+      if (link?.closest(".siblings")) link.hash = this.fragment(true);
+      if (link?.href === location.href) this.openMoment();
     });
     window.addEventListener("beforeprint", () => this.print(true));
     window.addEventListener("afterprint", () => this.print(false));
@@ -165,7 +178,6 @@ class Preview {
   /** Changes a preference, which later visits have as well. */
   prefer(name, apply) {
     this.change(() => this.stored.set(name, String(apply() || "")));
-    if (name === "ticks") this.setTicks();
   }
 
   /** The colours of the style sheet, resolved by the browser, or those of paper. */
@@ -208,10 +220,10 @@ class Preview {
   play() {
     if (this.isSheet) this.setSheet(false);
     if (this.now <= 0 || this.now >= this.chart.lengthMs) this.seek(-LEAD_MS);
-    this.setTicks();
+    this.readyHits();
     this.isPlaying = true;
     this.showPlay();
-    this.nextTick = lastAtMost(this.onsets, this.now) + 1;
+    this.nextHit = lastAtMost(this.onsets, this.now) + 1;
     this.last = performance.now();
     requestAnimationFrame(this.frame);
   }
@@ -234,7 +246,7 @@ class Preview {
     if (this.hasLoop() && this.now >= this.loop[1]) this.seek(this.loop[0]);
     if (this.now > this.chart.lengthMs + LEAD_MS) this.pause();
     this.draw();
-    if (this.volume) this.tick();
+    if (this.volume) this.hit();
     // The text and the slider, whose layout costs more than the notes, follow four times a second.
     if (Math.abs(this.now - this.shown) >= 250) this.showTime();
     requestAnimationFrame(this.frame);
@@ -242,7 +254,7 @@ class Preview {
 
   seek(now) {
     this.now = now;
-    this.nextTick = lastAtMost(this.onsets, now - 1) + 1;
+    this.nextHit = lastAtMost(this.onsets, now - 1) + 1;
     this.showTime();
     this.isSheet ? this.markMoment() : this.draw();
   }
@@ -399,6 +411,13 @@ class Preview {
     if (end === undefined) this.loop = [-1, -1];
     else this.loop[end] = now;
     this.showLoop();
+    this.showAddress(location.hash.includes("t="));
+  }
+
+  setRate(rate) {
+    this.rate = rate;
+    this.rates.value = rate;
+    this.showAddress(location.hash.includes("t="));
   }
 
   showLoop() {
@@ -416,8 +435,19 @@ class Preview {
     Object.assign(this.loopBar.style, { left: percent(from), width: percent(to - from) });
   }
 
-  /** Readies the sound of ticks, which browsers allow after a press only. */
-  setTicks() {
+  setVolume(volume) {
+    this.prefer("ticks", () => (this.volume = volume));
+    this.readyHits();
+    this.showHits();
+  }
+
+  showHits() {
+    this.hitsButton.ariaPressed = String(this.volume > 0);
+    this.volumeSlider.value = this.volume;
+  }
+
+  /** Readies the sound of hits, which browsers allow after a press only. */
+  readyHits() {
     if (!this.volume) return void this.audio?.suspend();
     this.audio ??= new AudioContext();
     this.audio.resume();
@@ -428,28 +458,48 @@ class Preview {
     samples.forEach((_, index) => (samples[index] = loudness * Math.sin(index / 4) * Math.exp(-index / 100)));
   }
 
-  /** Schedules the ticks of the next moment by the clock of the audio. */
-  tick() {
-    for (; this.onsets[this.nextTick] <= this.now + TICK_AHEAD_MS * this.rate; this.nextTick += 1) {
+  /** Schedules the hits of the next moment by the clock of the audio. */
+  hit() {
+    for (; this.onsets[this.nextHit] <= this.now + HIT_AHEAD_MS * this.rate; this.nextHit += 1) {
       const source = this.audio.createBufferSource();
       source.buffer = this.click;
       source.connect(this.audio.destination);
-      source.start(this.audio.currentTime + Math.max(0, this.onsets[this.nextTick] - this.now) / this.rate / 1000);
+      source.start(this.audio.currentTime + Math.max(0, this.onsets[this.nextHit] - this.now) / this.rate / 1000);
     }
   }
 
-  async copyLink() {
+  /** What is shown as the fragment of an address, such as `t=12.5&rate=0.75&loop=10-14`; the times in seconds. */
+  fragment(hasMoment) {
+    const seconds = (ms) => Number((Math.max(0, ms) / 1000).toFixed(1));
+    const parts = hasMoment ? [`t=${seconds(this.now)}`] : [];
+    if (this.rate !== 1) parts.push(`rate=${this.rate}`);
+    if (this.hasLoop()) parts.push(`loop=${this.loop.map(seconds).join("-")}`);
+    return parts.join("&");
+  }
+
+  showAddress(hasMoment) {
     const address = new URL(location);
-    address.hash = `t=${Number((Math.max(0, this.now) / 1000).toFixed(1))}`;
+    address.hash = this.fragment(hasMoment);
     history.replaceState(history.state, "", address);
-    const copied = await navigator.clipboard?.writeText(address.href).then(() => true, () => false);
+  }
+
+  async copyLink() {
+    this.showAddress(true);
+    const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
     const moment = `ink to ${clock(this.now)}`;
     this.message.textContent = copied ? `L${moment} copied.` : `The address of this page is now a l${moment}.`;
   }
 
   openMoment() {
-    const [, seconds] = /^#t=(\d+(?:\.\d+)?)$/.exec(location.hash) ?? [];
-    this.seek(seconds === undefined ? this.now || this.densest : Math.min(Number(seconds) * 1000, this.chart.lengthMs));
-    if (seconds !== undefined) this.section.scrollIntoView({ block: "nearest" });
+    const fragment = new URLSearchParams(location.hash.slice(1));
+    // What is no number is left out.
+    const [time, from, to] = [fragment.get("t"), ...(fragment.get("loop")?.split("-") ?? [])]
+      .map((text) => (/^\d+(\.\d+)?$/.test(text) ? Math.min(1000 * text, this.chart.lengthMs) : undefined));
+    const rate = Number(fragment.get("rate"));
+    if (RATES.includes(rate)) this.rates.value = this.rate = rate;
+    if (from < to) this.loop = [from, to];
+    this.showLoop();
+    this.seek(time ?? (from < to ? from : this.now || this.densest));
+    if (time !== undefined) this.section.scrollIntoView({ block: "nearest" });
   }
 }

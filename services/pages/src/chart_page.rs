@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::search::{Bounds, Direction, Sort};
 use chart_index_domain::{
     Chart, ChartInChartset, ChartPage, Distributions, ListedChart, NoteHash, Pattern, ReadError,
     SimilarChart, VariantTiming,
@@ -19,10 +20,11 @@ use crate::creators::CreatorLink;
 use crate::curve::Curve;
 use crate::filter_form::source_name;
 use crate::format::named;
-use crate::layout::Layout;
 use crate::histogram::Histogram;
+use crate::layout::Layout;
 use crate::level::Level;
 use crate::list_page::see_other;
+use crate::list_query::ListQuery;
 use crate::meters::{Fact, PatternPart};
 use crate::moments::Moment;
 use crate::render::render;
@@ -52,7 +54,8 @@ pub(crate) async fn chart(
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-/// The page has no similar charts, no variants or no other charts of its set if only their query fails.
+/// The page has no similar charts, no variants, no other charts of its set, or no comparison if only their query
+/// fails.
 async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
     let similar = state.store.similar_charts(hash).await.unwrap_or_default();
@@ -88,11 +91,13 @@ struct ChartTemplate {
     download: Option<String>,
     /// How its difficulty compares; `None` if it has none.
     difficulty: Option<String>,
+    histogram: Option<Histogram>,
     facts: Vec<Fact>,
     moments: Vec<Moment>,
     /// `None` until they are computed.
-    histogram: Option<Histogram>,
     patterns: Option<Vec<PatternPart>>,
+    /// The markup of a frame with its preview; `None` without the URL of the site.
+    embed: Option<String>,
     rox_size: String,
     note_hash_version: u32,
     /// The beginning of the note hash.
@@ -102,6 +107,8 @@ struct ChartTemplate {
     more_variants: Option<String>,
     sources: Vec<SourceLine>,
     similar: Vec<ChartRow>,
+    /// The lists of easier and of harder charts with its most frequent pattern.
+    neighbours: Option<[String; 2]>,
 }
 
 /// A chart of the same set.
@@ -142,6 +149,7 @@ impl ChartTemplate {
         siblings: Vec<ListedChart>,
         similar: &[SimilarChart],
         variants: &ChartVariants,
+        known: &Distributions,
         state: &PagesState,
     ) -> Self {
         let (chart, numbers) = (&page.chart, &page.chart.numbers);
@@ -149,7 +157,6 @@ impl ChartTemplate {
         let path = format!("/charts/{}", chart.hash);
         let title = format!(
             "{} [{}{}]",
-        known: &Distributions,
             format::artist_and_title(&chart.artist, &row.title),
             row.keys_if_not_named(),
             row.difficulty
@@ -191,8 +198,10 @@ impl ChartTemplate {
             facts: meters::facts(chart, known),
             moments: page.curve.as_ref().map(|curve| moments::densest(curve, numbers)).unwrap_or_default(),
             patterns: chart.patterns.as_ref().map(meters::pattern_parts),
+            embed: state.settings.public_url.as_ref().map(|url| frame(url.as_str(), chart.hash)),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
+            neighbours: neighbours(chart),
             chart: row,
             variants: variants.items.iter().map(VariantLine::new).collect(),
             more_variants: variants
@@ -207,6 +216,35 @@ impl ChartTemplate {
                 .collect(),
         }
     }
+}
+
+/// The lists of charts with the same keys and at least half as much of its most frequent pattern that are easier,
+/// the hardest first, and that are harder, the easiest first. `None` without a rating.
+fn neighbours(chart: &Chart) -> Option<[String; 2]> {
+    let rating = f64::from(chart.rating?.hundredths());
+    let frequent = chart.patterns.as_ref().and_then(|patterns| {
+        let pattern = Pattern::ALL.iter().copied().max_by_key(|pattern| patterns.share(*pattern))?;
+        Some((pattern, patterns.share(pattern) / 2)).filter(|(_, percent)| *percent > 0)
+    });
+    let path = |rating: Bounds, direction| {
+        let mut query = ListQuery::default();
+        query.search.keys = [chart.numbers.keys].into_iter().collect();
+        query.search.chart.rating = rating;
+        query.search.chart.patterns = frequent.into_iter().collect();
+        query.search.matches_one_chart = true;
+        (query.search.sort, query.search.direction) = (Sort::Rating, direction);
+        query.path()
+    };
+    let easier = Bounds { min: None, max: Some(rating - 1.0) };
+    let harder = Bounds { min: Some(rating + 1.0), max: None };
+    Some([path(easier, Direction::Descending), path(harder, Direction::Ascending)])
+}
+
+/// A frame with the preview of a chart.
+fn frame(site: &str, hash: NoteHash) -> String {
+    format!(
+        "<iframe src=\"{site}/embed/charts/{hash}\" title=\"Chart preview\" width=\"480\" height=\"640\" loading=\"lazy\"></iframe>"
+    )
 }
 
 impl Sibling {

@@ -15,12 +15,13 @@ mod chartset_page;
 mod closest;
 mod creators;
 mod curve;
+mod embed;
 mod errors;
 mod feed;
 mod filter_form;
 mod format;
-mod identify;
 mod histogram;
+mod identify;
 mod layout;
 mod level;
 mod list_page;
@@ -77,6 +78,7 @@ pub fn routes(state: PagesState) -> Routes {
         .route(Group::Page, "/chartsets", get(list_page::moved))
         .route(Group::Page, "/chartsets/{id}", get(chartset_page::chartset))
         .route(Group::Page, "/charts/{hash}", get(chart_page::chart))
+        .route(Group::Page, "/embed/charts/{hash}", get(embed::embed))
         .route(Group::Page, "/packs/{ref}", get(pack_page::pack))
         .route(Group::Page, "/random", get(random::random))
         .route(Group::Page, "/feed.atom", get(feed::feed))

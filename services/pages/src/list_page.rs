@@ -219,12 +219,12 @@ struct ListTemplate {
 struct ResultView {
     /// Such as `31–60 of 1,234 sets`.
     shown: String,
+    /// How many of these are listed with another one, if any are.
+    folded: Option<String>,
     sets: Vec<SetView>,
     /// The number of the first set.
     start: u64,
     sorts: Vec<SortLink>,
-    /// How many of these are listed with another one, if any are.
-    folded: Option<String>,
     views: Vec<ViewLink>,
     view: &'static str,
     pagination: Option<Pagination>,

@@ -28,6 +28,7 @@ const PAGES = {
   "set": set,
   "set without a source": "/chartsets/0000000000000000",
   "chart": chart,
+  "embedded chart": `/embed${chart}`,
   "pack": "/packs/71",
   "identify": "/identify",
   "about": "/about",

@@ -38,7 +38,15 @@ fn pages_pass_in_a_browser() {
     let description = site.description(control.address());
     let variables = [("SITE", description.as_str())];
     run_node_tests(
-        &["limits.mjs", "journeys.mjs", "accessibility.mjs", "preview.mjs", "identify.mjs", "docs.mjs"],
+        &[
+            "limits.mjs",
+            "journeys.mjs",
+            "accessibility.mjs",
+            "preview.mjs",
+            "peek.mjs",
+            "identify.mjs",
+            "docs.mjs",
+        ],
         &variables,
     );
     run_node_tests(&["budgets.mjs"], &variables);

@@ -1,6 +1,8 @@
 // The preview of a chart.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
 
 import { aSet, api, journey, pageTest, site, until } from "./support.mjs";
 
@@ -48,13 +50,13 @@ journey("play, pause, seek and link to a moment", async (user, page) => {
   assert.match(await time(page), /^0:04 /);
 }, { modes: ["mouse", "keyboard"] });
 
-journey("loop, speed, direction and ticks", async (user, page) => {
+journey("loop, scroll, direction and hits", async (user, page) => {
   await open(page, (await aSet()).chart);
   const controls = section(page);
   const height = () => controls.evaluate((node) => node.getBoundingClientRect().height);
   const before = await height();
-  await controls.getByRole("slider", { name: "Speed" }).fill("30");
-  await controls.getByRole("combobox", { name: "Tempo" }).selectOption("1.5");
+  await controls.getByRole("slider", { name: "Scroll" }).fill("30");
+  await controls.getByRole("combobox", { name: "Rate" }).selectOption("1.5");
   await position(page).fill("1000");
   await user.activate(controls.getByRole("button", { name: "A: loop from here" }));
   await position(page).fill("2000");
@@ -63,7 +65,7 @@ journey("loop, speed, direction and ticks", async (user, page) => {
   await controls.getByText("B 0:02").waitFor();
   assert.equal(await height(), before, "nothing moves");
   await user.activate(controls.getByText("Settings"));
-  await controls.getByRole("slider", { name: "Ticks" }).fill("5");
+  await controls.getByRole("slider", { name: "Volume of hits" }).fill("3");
   await user.activate(controls.getByRole("checkbox", { name: "Scroll up" }));
   // At the end of the loop time runs back.
   await user.activate(controls.getByRole("button", { name: "Play" }));
@@ -76,14 +78,70 @@ journey("loop, speed, direction and ticks", async (user, page) => {
   await until(() => page.evaluate(() => positions.some((value, index) => value < positions[index - 1])), "a loop");
   assert.ok(await page.evaluate(() => positions.every((value) => value >= 1000 && value <= 2500)));
   assert.ok(await isDrawn(stage(page).getByRole("img")));
+  assert.ok(page.url().endsWith("#rate=1.5&loop=1-2"), page.url());
   await user.activate(controls.getByRole("button", { name: "Clear loop" }));
   assert.equal(await controls.getByText(/^[AB] /).count(), 0);
+  const hits = controls.getByRole("button", { name: "Hits" });
+  assert.equal(await hits.getAttribute("aria-pressed"), "true");
+  await user.activate(hits);
+  assert.equal(await hits.getAttribute("aria-pressed"), "false");
+  await user.activate(hits);
   await page.reload();
   await controls.getByText("Settings").click();
-  assert.equal(await controls.getByRole("slider", { name: "Speed" }).inputValue(), "30");
-  assert.equal(await controls.getByRole("slider", { name: "Ticks" }).inputValue(), "5");
+  assert.equal(await controls.getByRole("slider", { name: "Scroll" }).inputValue(), "30");
+  assert.equal(await controls.getByRole("slider", { name: "Volume of hits" }).inputValue(), "5");
   assert.ok(await controls.getByRole("checkbox", { name: "Scroll up" }).isChecked());
 }, { modes: ["mouse", "keyboard"] });
+
+journey("another chart of the set begins at the moment and the rate of this one", async (user, page) => {
+  const { chart } = await aSet();
+  await open(page, `${chart}#t=4&rate=0.75&loop=3-5`);
+  assert.match(await time(page), /^0:04 /);
+  await section(page).getByText("A 0:03").waitFor();
+  const siblings = page.getByRole("navigation", { name: "Charts of this set" }).getByRole("link");
+  await user.activate(siblings.and(page.locator(":not([aria-current])")).first());
+  await page.waitForURL((url) => url.pathname !== chart && url.hash === "#t=4&rate=0.75&loop=3-5");
+  await page.locator("#preview[data-verified]").waitFor();
+  assert.match(await time(page), /^0:04 /);
+  assert.equal(await section(page).getByRole("combobox", { name: "Rate" }).inputValue(), "0.75");
+  await section(page).getByText("B 0:05").waitFor();
+}, { modes: ["mouse", "keyboard"] });
+
+pageTest("what is no moment, rate or loop is left out", {}, async (page) => {
+  await open(page, `${(await aSet()).chart}#t=x&rate=9&loop=5-3`);
+  assert.equal(await section(page).getByRole("combobox", { name: "Rate" }).inputValue(), "1");
+  assert.equal(await section(page).getByText(/^[AB] /).count(), 0);
+});
+
+pageTest("the curve says what is at the pointer", {}, async (page) => {
+  await open(page, (await aSet()).chart);
+  const timeline = section(page).locator(".timeline");
+  await timeline.locator(".band").waitFor();
+  const { width, height } = await timeline.boundingBox();
+  await timeline.hover({ position: { x: width / 2, y: height / 2 } });
+  const length = Number(await section(page).getAttribute("data-length-ms"));
+  const label = await timeline.locator(".preview-at").textContent();
+  assert.match(label, /^0:\d\d · \d+\/s( · [a-z]+)?$/);
+  assert.ok(label.startsWith(`0:${String(Math.floor(length / 2000)).padStart(2, "0")}`), label);
+  await page.mouse.move(0, 0);
+  assert.equal(await timeline.locator(".preview-at").isVisible(), false);
+});
+
+test("rows have the classes of the test vectors", async () => {
+  const { PATTERNS, classify } = await import("../../../services/pages/assets/preview_band.js");
+  const file = new URL("../../../crates/chartfile/golden/patterns_v1.json", import.meta.url);
+  const { vectors } = JSON.parse(readFileSync(file, "utf8"));
+  assert.ok(vectors.length > 50);
+  for (const { name, keys, notes, rows } of vectors) {
+    const columns = Array.from({ length: keys }, (_, column) => {
+      const ofColumn = notes.filter(([, other]) => other === column);
+      return { starts: Float64Array.from(ofColumn, ([start]) => start).sort() };
+    });
+    const { starts, classes } = classify(keys, columns);
+    const found = Array.from(starts, (start, row) => [start, PATTERNS[classes[row]] ?? null]);
+    assert.deepEqual(found, rows, name);
+  }
+});
 
 pageTest("space and a click on the notes play and pause", {}, async (page) => {
   await open(page, (await aSet()).chart);

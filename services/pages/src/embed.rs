@@ -1,0 +1,63 @@
+//! `GET /embed/charts/{hash}`: the preview of a chart alone, for frames of other sites.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::{ChartPage, NoteHash, ReadError};
+use chart_index_http::{
+    ApiError, CachePolicy, HashParam, MediaType, RequestHeaders, Resource, TextBody, allow_frames,
+};
+
+use crate::PagesState;
+use crate::chart_rows::ChartRow;
+use crate::curve::Curve;
+use crate::layout::Layout;
+use crate::render::render;
+
+/// `GET /embed/charts/{hash}`. Its links open the page of the chart in a window of its own.
+pub(crate) async fn embed(
+    State(state): State<Arc<PagesState>>,
+    HashParam(hash): HashParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let key = CacheKey::page(&[b"embed ", hash.as_bytes().as_slice()].concat());
+    let fill = {
+        let state = Arc::clone(&state);
+        move || async move { read(&state, hash).await }
+    };
+    let body = state.cache.read_text(key, &headers, fill).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    Ok(allow_frames(body.into_response(&headers, CachePolicy::Page, MediaType::Html)))
+}
+
+async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
+    Ok(TextBody::new(render(&EmbedTemplate::new(&page))?).into_cached())
+}
+
+#[derive(Template)]
+#[template(path = "embed.html", whitespace = "minimize")]
+struct EmbedTemplate {
+    layout: Layout,
+    hash: String,
+    length_ms: u32,
+    chart: ChartRow,
+    curve: Curve,
+}
+
+impl EmbedTemplate {
+    fn new(page: &ChartPage) -> Self {
+        let (chart, numbers) = (&page.chart, &page.chart.numbers);
+        let row = ChartRow::new(chart, None);
+        Self {
+            layout: Layout::not_indexed(format!("{} [{}]", row.title, row.difficulty)),
+            hash: chart.hash.to_string(),
+            length_ms: numbers.length_ms,
+            curve: page.curve.as_ref().map(|curve| Curve::figure(curve, numbers)).unwrap_or_default(),
+            chart: row,
+        }
+    }
+}

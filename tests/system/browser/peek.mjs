@@ -1,0 +1,113 @@
+// The peek into a chart beside its strip, and the preview in a frame of another site.
+
+import assert from "node:assert/strict";
+
+import { aSet, pageTest, site, until } from "./support.mjs";
+
+const LIST = "/?q=Harbour+Lights&creator=mossgrove";
+const peek = (page) => page.locator(".peek");
+const strip = (page, index = 0) => page.locator(".charts .strip").nth(index);
+
+/** The addresses of a kind that a page requests from now on. */
+function requested(page, pattern) {
+  const addresses = [];
+  page.on("request", (request) => pattern.test(request.url()) && addresses.push(request.url()));
+  return addresses;
+}
+
+/** Whether a canvas shows more than one colour. */
+const isDrawn = (canvas) =>
+  canvas.evaluate((node) => {
+    const { data } = node.getContext("2d").getImageData(0, 0, node.width, node.height);
+    return new Set(new Uint32Array(data.buffer)).size > 1;
+  });
+
+for (const viewport of [{ width: 1280, height: 800 }, { width: 820, height: 1000 }]) {
+  pageTest(`a strip shows its densest second (${viewport.width} px)`, { viewport }, async (page) => {
+    await page.goto(LIST);
+    const previews = requested(page, /\/preview$/);
+    // The link of the row lies above it.
+    await strip(page).hover({ force: true });
+    await peek(page).waitFor();
+    assert.match(await peek(page).textContent(), /^\d+:\d\d · \d+\/s$/);
+    await until(() => isDrawn(peek(page).locator("canvas")), "notes");
+    const isLevelCovered = await page.evaluate(() => {
+      const { left, right, top, bottom } = document.querySelector(".peek").getBoundingClientRect();
+      return [...document.querySelectorAll(".charts .level")].some((level) => {
+        const at = level.getBoundingClientRect();
+        return at.left < right && at.right > left && at.top < bottom && at.bottom > top;
+      });
+    });
+    assert.equal(isLevelCovered, false);
+    await page.keyboard.press("Escape");
+    await peek(page).waitFor({ state: "detached" });
+    await page.mouse.move(0, 0);
+    await strip(page).hover({ force: true });
+    await peek(page).waitFor();
+    assert.equal(previews.length, 1, "one request for each chart");
+    await page.mouse.move(0, 0);
+    await peek(page).waitFor({ state: "detached" });
+  });
+}
+
+pageTest("the focus shows the moment too", {}, async (page) => {
+  await page.goto(LIST);
+  await page.locator("#list h2 a").first().focus();
+  const link = page.locator(".charts a").first();
+  while (!(await link.evaluate((node) => node === document.activeElement))) await page.keyboard.press("Tab");
+  await peek(page).waitFor();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Shift+Tab");
+  await peek(page).waitFor();
+});
+
+pageTest("there is no peek with reduced motion", { reducedMotion: "reduce" }, async (page) => {
+  await page.clock.install();
+  await page.goto(LIST);
+  const requests = requested(page, /\/preview$|\/peek\./);
+  await strip(page).hover({ force: true });
+  await page.clock.runFor(2_000);
+  assert.deepEqual(requests, []);
+  assert.equal(await peek(page).count(), 0);
+});
+
+pageTest("a refused preview is not asked for again", { expected: [/status of 429/] }, async (page) => {
+  await page.clock.install();
+  await page.goto(LIST);
+  const previews = requested(page, /\/preview$/);
+  await page.route("**/preview", (route) => route.fulfill({ status: 429, headers: { "retry-after": "60" } }));
+  const refused = page.waitForResponse(/\/preview$/);
+  const hover = async (index) => {
+    await strip(page, index).hover({ force: true });
+    await page.clock.runFor(1_000);
+  };
+  const loaded = page.waitForResponse(/\/peek\./);
+  await strip(page).hover({ force: true });
+  await loaded;
+  // The module has loaded when it takes the next move.
+  await until(async () => {
+    await page.mouse.move(0, 0);
+    await hover(0);
+    return previews.length > 0;
+  }, "a request");
+  await refused;
+  await hover(1);
+  await hover(0);
+  assert.equal(previews.length, 1);
+  assert.equal(await peek(page).count(), 0);
+});
+
+pageTest("another site shows the preview in a frame", { expected: [/frame-ancestors/] }, async (page) => {
+  const { chart } = await aSet();
+  const frames = [`/embed${chart}`, chart].map((path) => `<iframe src="${site.base}${path}" width="480" height="640"></iframe>`);
+  await page.route("http://forum.example/", (route) => route.fulfill({ contentType: "text/html", body: frames.join("") }));
+  await page.goto("http://forum.example/");
+  const frame = page.frameLocator("iframe").first();
+  await frame.locator("#preview[data-verified=true]").waitFor();
+  await until(() => isDrawn(frame.locator("#stage canvas").first()), "notes");
+  const box = await frame.locator("#stage canvas").first().boundingBox();
+  const { y, height } = await page.locator("iframe").first().boundingBox();
+  assert.ok(box.y + box.height <= y + height && box.height > 200, "the stage fills the frame");
+  assert.equal(await frame.getByRole("link").first().getAttribute("href"), chart);
+  assert.equal(await page.frameLocator("iframe").last().locator("#preview").count(), 0, "the page itself is refused");
+});

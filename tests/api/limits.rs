@@ -16,6 +16,7 @@ async fn start_replicas(replicas: usize) -> (TestDatabase, Vec<Service>) {
         ("RATE_LIMIT_ROX", "4"),
         ("RATE_LIMIT_LIST", "3"),
         ("RATE_LIMIT_DETAIL", "2"),
+        ("RATE_LIMIT_PREVIEW", "2"),
         ("RATE_LIMIT_BULK", "2"),
         ("RATE_LIMIT_FEED", "2"),
         ("RATE_LIMIT_PAGE", "2"),

@@ -197,7 +197,7 @@ function replaceForm(form) {
 /** Shows the range of the fields of the difficulty in its histogram. */
 let showRange = () => {};
 
-/** Adds two handles to the histogram, which set these fields. */
+/** Adds two handles to the histogram for those who point. They set the fields, which others use. */
 function startRange() {
   const histogram = find(".histogram");
   if (!histogram) return;
@@ -206,8 +206,7 @@ function startRange() {
   const max = svg.viewBox.baseVal.width / 4;
   const fields = [find("#ratingMin"), find("#ratingMax")];
   const handles = fields.map((field, end) => {
-    const ariaLabel = end ? "Greatest difficulty" : "Least difficulty";
-    const handle = element("input", { type: "range", min: 0, max, step: 0.05, ariaLabel });
+    const handle = element("input", { type: "range", min: 0, max, step: 0.05, tabIndex: -1, ariaHidden: "true" });
     handle.oninput = () => {
       const [low, high] = handles.map((one) => one.valueAsNumber);
       // They do not pass each other, and a range that ends with the bars has no end.
@@ -221,10 +220,7 @@ function startRange() {
   histogram.append(...handles);
   showRange = () => {
     const range = fields.map((field, end) => Number.parseFloat(field.value) || (end ? max : 0));
-    handles.forEach((handle, end) => {
-      handle.value = range[end];
-      handle.ariaValueText = fields[end].value || "any";
-    });
+    handles.forEach((handle, end) => (handle.value = range[end]));
     const [below, above] = all("rect", svg);
     below?.setAttribute("width", 4 * range[0]);
     above?.setAttribute("x", 4 * range[1]);

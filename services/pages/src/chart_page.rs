@@ -54,8 +54,8 @@ pub(crate) async fn chart(
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-/// The page has no similar charts, no variants, no other charts of its set, or no comparison if only their query
-/// fails.
+/// The page has no similar charts, no variants, no other charts of its set, or no comparison if only their
+/// query fails.
 async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
     let similar = state.store.similar_charts(hash).await.unwrap_or_default();
@@ -218,8 +218,8 @@ impl ChartTemplate {
     }
 }
 
-/// The lists of charts with the same keys and at least half as much of its most frequent pattern that are easier,
-/// the hardest first, and that are harder, the easiest first. `None` without a rating.
+/// The lists of charts with the same keys and at least half as much of its most frequent pattern that are
+/// easier, the hardest first, and that are harder, the easiest first. `None` without a rating.
 fn neighbours(chart: &Chart) -> Option<[String; 2]> {
     let rating = f64::from(chart.rating?.hundredths());
     let frequent = chart.patterns.as_ref().and_then(|patterns| {

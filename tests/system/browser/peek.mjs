@@ -1,6 +1,8 @@
 // The peek into a chart beside its strip, and the preview in a frame of another site.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 
 import { aSet, pageTest, site, until } from "./support.mjs";
 
@@ -100,8 +102,10 @@ pageTest("a refused preview is not asked for again", { expected: [/status of 429
 pageTest("another site shows the preview in a frame", { expected: [/frame-ancestors/] }, async (page) => {
   const { chart } = await aSet();
   const frames = [`/embed${chart}`, chart].map((path) => `<iframe src="${site.base}${path}" width="480" height="640"></iframe>`);
-  await page.route("http://forum.example/", (route) => route.fulfill({ contentType: "text/html", body: frames.join("") }));
-  await page.goto("http://forum.example/");
+  const forum = createServer((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(frames.join("")));
+  await once(forum.listen(0, "127.0.0.1"), "listening");
+  // Another origin than that of the frames.
+  await page.goto(`http://localhost:${forum.address().port}/`);
   const frame = page.frameLocator("iframe").first();
   await frame.locator("#preview[data-verified=true]").waitFor();
   await until(() => isDrawn(frame.locator("#stage canvas").first()), "notes");
@@ -110,4 +114,5 @@ pageTest("another site shows the preview in a frame", { expected: [/frame-ancest
   assert.ok(box.y + box.height <= y + height && box.height > 200, "the stage fills the frame");
   assert.equal(await frame.getByRole("link").first().getAttribute("href"), chart);
   assert.equal(await page.frameLocator("iframe").last().locator("#preview").count(), 0, "the page itself is refused");
+  forum.close();
 });

@@ -45,13 +45,15 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 27] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
     "/charts/{hash}",
     "/packs/{ref}",
     "/embed/charts/{hash}",
+    "/shelf",
+    "/shelf.txt",
     "/random",
     "/feed.atom",
     "/about",

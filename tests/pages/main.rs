@@ -15,6 +15,7 @@ mod outages;
 mod pack;
 mod redirects;
 mod search_engines;
+mod shelf;
 
 use chart_index_tests::{
     ChartSpec, Client, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis, indexer,

@@ -396,6 +396,74 @@ function startCopy() {
   }
 }
 
+// Suggestions
+
+/** The filters of the search field (docs/api.md, "Typed query"), each with the usual operator. */
+const FILTERS = ["artist:", "bpm=", "creator:", "keys=", "length<", "ln>=", "notes>", "nps>", "stars>", "tag:", "title:", "jack>", "chordjack>",
+  "longjack>", "trill>", "jumptrill>", "stream>", "jumpstream>", "handstream>", "chordstream>"];
+
+/** Completes the name of a filter that is being typed. */
+function startSuggestions() {
+  const field = find("#q");
+  if (!field) return;
+  const list = element("datalist", { id: "suggestions" });
+  field.after(list);
+  field.setAttribute("list", list.id);
+  field.addEventListener("input", () => {
+    const start = field.value.lastIndexOf(" ") + 1;
+    const [before, word] = [field.value.slice(0, start), field.value.slice(start).toLowerCase()];
+    const names = word.length < 2 ? [] : FILTERS.filter((name) => name.startsWith(word) && name !== word);
+    list.replaceChildren(...names.map((name) => element("option", { value: before + name })));
+  });
+}
+
+// The shelf: the charts that were chosen in this browser
+
+const chosen = () => (stored.get("shelf") ?? "").split(" ").filter((hash) => /^[0-9a-f]{64}$/.test(hash));
+
+/** The address of the page of these charts (shelf.rs). */
+function shelfPath(hashes) {
+  const bytes = hashes.join("").replace(/../g, (digits) => String.fromCharCode(Number.parseInt(digits, 16)));
+  return hashes.length ? `/shelf?charts=${btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}` : "/shelf";
+}
+
+function showShelf() {
+  const hashes = chosen();
+  for (const link of all("a.shelf")) {
+    link.href = shelfPath(hashes);
+    link.textContent = hashes.length ? `Shelf (${hashes.length})` : "Shelf";
+  }
+}
+
+function startShelf() {
+  showShelf();
+  addEventListener("storage", showShelf);
+  const button = find("[data-shelf]");
+  const { shelf: hash } = button?.dataset ?? {};
+  const show = () => (button.textContent = chosen().includes(hash) ? "Remove from your shelf" : "Add to your shelf");
+  if (button) {
+    show();
+    button.addEventListener("click", (event) => {
+      event.preventDefault();
+      const hashes = chosen();
+      const others = hashes.filter((other) => other !== hash);
+      if (others.length >= 100) return notice("Your shelf has 100 charts: no more fit into an address.");
+      stored.set("shelf", (others.length < hashes.length ? others : [...hashes, hash]).join(" "));
+      show();
+      showShelf();
+    });
+  }
+  const hashes = find("#shelf")?.dataset.hashes ?? "";
+  if (hashes === chosen().join(" ") || (!hashes && !find("#shelf"))) return;
+  const keep = element("button", { type: "button", textContent: "Keep as your shelf in this browser" });
+  keep.addEventListener("click", () => {
+    stored.set("shelf", hashes);
+    showShelf();
+    keep.remove();
+  });
+  find("#shelf .head").append(element("p", {}, keep));
+}
+
 // Keys
 
 const KEYS = [["/", "Search"], ["j", "Next set"], ["k", "Previous set"], ["[", "Previous page"], ["]", "Next page"], ["?", "These keys"]];
@@ -468,6 +536,8 @@ function start() {
   startRetry();
   startPreferences();
   startCopy();
+  startShelf();
+  startSuggestions();
   startKeys();
   startPreview();
   startPeek();

@@ -30,7 +30,7 @@ use crate::moments::Moment;
 use crate::render::render;
 use crate::sources::SourceLine;
 use crate::structured_data::StructuredData;
-use crate::{format, level, meters, moments};
+use crate::{format, level, meters, moments, shelf};
 
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
 pub(crate) async fn chart(
@@ -96,6 +96,8 @@ struct ChartTemplate {
     moments: Vec<Moment>,
     /// `None` until they are computed.
     patterns: Option<Vec<PatternPart>>,
+    /// The address of a shelf with this chart.
+    shelf: String,
     /// The markup of a frame with its preview; `None` without the URL of the site.
     embed: Option<String>,
     rox_size: String,
@@ -198,6 +200,7 @@ impl ChartTemplate {
             facts: meters::facts(chart, known),
             moments: page.curve.as_ref().map(|curve| moments::densest(curve, numbers)).unwrap_or_default(),
             patterns: chart.patterns.as_ref().map(meters::pattern_parts),
+            shelf: shelf::path_of(chart.hash),
             embed: state.settings.public_url.as_ref().map(|url| frame(url.as_str(), chart.hash)),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,

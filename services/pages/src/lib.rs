@@ -37,6 +37,7 @@ mod render;
 mod robots;
 mod set_view;
 mod settings;
+mod shelf;
 mod shortcuts;
 mod sitemap;
 mod sources;
@@ -80,6 +81,8 @@ pub fn routes(state: PagesState) -> Routes {
         .route(Group::Page, "/charts/{hash}", get(chart_page::chart))
         .route(Group::Page, "/embed/charts/{hash}", get(embed::embed))
         .route(Group::Page, "/packs/{ref}", get(pack_page::pack))
+        .route(Group::Page, "/shelf", get(shelf::page))
+        .route(Group::Page, "/shelf.txt", get(shelf::text))
         .route(Group::Page, "/random", get(random::random))
         .route(Group::Page, "/feed.atom", get(feed::feed))
         .route(Group::Page, "/identify", get(identify::identify))

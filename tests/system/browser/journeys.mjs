@@ -401,6 +401,49 @@ journey("an empty list names its filters", async (user, page) => {
   await until(async () => (await titles(page)).length > 0, "a list");
 });
 
+pageTest("names of filters are completed", {}, async (page) => {
+  await page.goto("/");
+  const suggested = () => page.locator("#suggestions option").evaluateAll((options) => options.map(({ value }) => value));
+  for (const [typed, expected] of [
+    ["camellia ju", ["camellia jumptrill>", "camellia jumpstream>"]],
+    ["LN", ["ln>="]],
+    ["l", []],
+    ["camellia", []],
+    ["stars>4", []],
+  ]) {
+    await search(page).fill(typed);
+    assert.deepEqual(await suggested(), expected, typed);
+  }
+});
+
+journey("put charts on a shelf", async (user, page) => {
+  const { detail } = await aSet();
+  const [first, second] = detail.charts.map(({ chart }) => chart.hash);
+  await page.goto(`/charts/${first}`);
+  if (user.hasScript) {
+    await user.activate(page.getByRole("link", { name: "Add to your shelf" }));
+    await page.getByRole("link", { name: "Remove from your shelf" }).waitFor();
+    await page.goto(`/charts/${second}`);
+    await user.activate(page.getByRole("link", { name: "Add to your shelf" }));
+    await user.activate(page.locator("header").getByRole("link", { name: "Shelf (2)" }));
+  } else {
+    await page.getByRole("link", { name: "Put on a shelf" }).click();
+    await page.getByRole("textbox", { name: /Note hash/ }).fill(`${site.base}/charts/${second}`);
+    await page.getByRole("button", { name: "Add" }).click();
+  }
+  await page.waitForURL((url) => url.pathname === "/shelf" && url.searchParams.get("charts").length === 86);
+  const charts = page.locator(".charts-table tbody a[href^='/charts/']");
+  const hrefs = async () => charts.evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+  assert.deepEqual(await hrefs(), [`/charts/${first}`, `/charts/${second}`]);
+  await page.getByRole("combobox", { name: "Chart", exact: true }).selectOption(first);
+  await user.activate(page.getByRole("button", { name: "Remove" }));
+  await page.waitForURL((url) => url.searchParams.get("charts").length === 43);
+  assert.deepEqual(await hrefs(), [`/charts/${second}`]);
+  if (!user.hasScript) return;
+  await user.activate(page.getByRole("button", { name: "Keep as your shelf" }));
+  await page.locator("header").getByRole("link", { name: "Shelf (1)" }).waitFor();
+});
+
 pageTest("handles set the range of the difficulty", {}, async (page) => {
   await page.goto("/");
   const [least, greatest] = [0, 1].map((end) => page.locator(".histogram input").nth(end));

@@ -118,6 +118,16 @@ impl Store {
 
     /// Returns the charts with these hashes that are known, with all their extension fields.
     pub async fn charts(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        let occurrences = self.occurrences_of(hashes).await?;
+        let known = |(hash, occurrences): (_, Vec<_>)| Some((hash, known_chart(&occurrences)?));
+        Ok(occurrences.into_iter().filter_map(known).collect())
+    }
+
+    /// Returns where the charts with these hashes are.
+    pub(crate) async fn occurrences_of(
+        &self,
+        hashes: &[NoteHash],
+    ) -> Result<HashMap<NoteHash, Vec<Occurrence>>, ReadError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
         self.short_read("look up charts", |mut connection| {
             let hashes = hashes.clone();
@@ -130,8 +140,7 @@ impl Store {
                     let occurrence = row.parse()?;
                     occurrences.entry(occurrence.member.hash).or_default().push(occurrence);
                 }
-                let known = |(hash, occurrences): (_, Vec<_>)| Some((hash, known_chart(&occurrences)?));
-                Ok(occurrences.into_iter().filter_map(known).collect())
+                Ok(occurrences)
             }
         })
         .await

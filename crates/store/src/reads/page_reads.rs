@@ -101,6 +101,17 @@ impl Store {
         .await
     }
 
+    /// Returns the charts with these hashes that are known, in their order, with the metadata that a lookup
+    /// returns.
+    pub async fn charts_with_curves(&self, hashes: &[NoteHash]) -> Result<Vec<ListedChart>, ReadError> {
+        let occurrences = self.occurrences_of(hashes).await?;
+        let listed = |hash: &NoteHash| {
+            let best = occurrences.get(hash)?.iter().min_by(|a, b| a.rank().cmp(&b.rank()))?;
+            Some(ListedChart { chart: best.member.to_chart(), curve: best.member.values.curve })
+        };
+        Ok(hashes.iter().filter_map(listed).collect())
+    }
+
     /// Returns everything that the page of a chart shows, if the chart is known.
     pub async fn chart_page(&self, hash: NoteHash) -> Result<Option<ChartPage>, ReadError> {
         self.short_read("read chart page", |mut connection| async move {

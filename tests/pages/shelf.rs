@@ -1,0 +1,57 @@
+//! Shelves: charts whose hashes are in the address.
+
+use super::*;
+
+/// The address of a shelf with the charts of a set, and their names in its order.
+async fn shelf_of_set(site: &Site, title: &str) -> (String, Vec<String>) {
+    let set = site.html(&format!("/chartsets/{}", site.id_of(title).await)).await;
+    let charts: Vec<_> = links(&set, "/charts/").into_iter().map(str::to_owned).collect();
+    let mut shelf = "/shelf".to_owned();
+    for chart in &charts {
+        let separator = if shelf.contains('?') { "&" } else { "?" };
+        let response = site.get(&format!("{shelf}{separator}add=https%3A%2F%2Fcharts.example{chart}")).await;
+        assert_eq!(response.status, 303, "{chart}");
+        response.header("location").clone_into(&mut shelf);
+    }
+    (shelf, charts)
+}
+
+#[tokio::test]
+async fn shelf_lists_its_charts_in_their_order() {
+    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let (shelf, charts) = shelf_of_set(&site, "One").await;
+    assert_eq!(charts.len(), 2);
+    let html = site.html(&shelf).await;
+    assert_eq!(links(&html, "/charts/"), charts);
+    assert!(html.contains("noindex"), "{html}");
+    let text = site.get(links(&html, "/shelf.txt")[0]).await;
+    let text = String::from_utf8(text.body).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].ends_with(&format!(" https://charts.example{}", charts[0])), "{text}");
+    assert!(lines[0].contains("One [4K Easy], charted by zoe "), "{text}");
+    let removed = charts[0].trim_start_matches("/charts/");
+    let response = site.get(&format!("{shelf}&remove={removed}")).await;
+    let html = site.html(response.header("location")).await;
+    assert_eq!(links(&html, "/charts/"), charts[1..]);
+}
+
+#[tokio::test]
+async fn charts_that_are_not_indexed_are_counted() {
+    let site = Site::new(&library()).await;
+    let added = site.get(&format!("/shelf?add={}", "0".repeat(64))).await;
+    let html = site.html(added.header("location")).await;
+    assert!(html.contains("Of 1 chart of this shelf the index has nothing"), "{html}");
+    assert!(!site.html("/shelf").await.contains("the index has nothing"));
+}
+
+#[tokio::test]
+async fn mistakes_in_the_address_are_named() {
+    let site = Site::new(&Library::new()).await;
+    for path in ["/shelf?charts=AAAA", "/shelf.txt?charts=AAAA"] {
+        let response = site.get(path).await;
+        let html = String::from_utf8(response.body.clone()).unwrap();
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (400, HTML), "{path}");
+        assert!(html.contains("has 3 bytes, not 32 for each chart"), "{html}");
+    }
+}

@@ -398,7 +398,7 @@ function startCopy() {
 
 // Suggestions
 
-/** The filters of the search field (docs/api.md, "Typed query"), each with the usual operator. */
+/** The filters of the search field, each with the usual operator. */
 const FILTERS = ["artist:", "bpm=", "creator:", "keys=", "length<", "ln>=", "notes>", "nps>", "stars>", "tag:", "title:", "jack>", "chordjack>",
   "longjack>", "trill>", "jumptrill>", "stream>", "jumpstream>", "handstream>", "chordstream>"];
 

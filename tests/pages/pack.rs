@@ -28,6 +28,16 @@ async fn pack_lists_its_sets_by_title() {
 }
 
 #[tokio::test]
+async fn pack_has_the_levels_of_its_charts() {
+    let site = packs().await;
+    site.database.psql("UPDATE charts SET rating = 310");
+    let html = site.html("/packs/101").await;
+    let histogram = between(&html, "<div class=\"histogram still\">", "</div>");
+    assert!(histogram.contains("<path class=\"l4\" d=\"M12 48V0h1V48\"/></svg>"), "{histogram}");
+    assert!(!site.html("/packs/102").await.contains("histogram"), "it has one chart");
+}
+
+#[tokio::test]
 async fn search_for_the_page_of_a_pack_leads_to_its_sets() {
     let site = packs().await;
     let response = site.get("/?q=https%3A%2F%2Fbeta.example%2Fpacks%2F101").await;

@@ -31,7 +31,7 @@ export function start(event) {
   for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, (up) => up.pointerType !== "mouse" && take(null));
   document.documentElement.addEventListener("pointerleave", () => take(null));
   // What a long press would open otherwise.
-  addEventListener("contextmenu", (menu) => shown && menu.pointerType === "touch" && menu.preventDefault());
+  addEventListener("contextmenu", (menu) => aim && menu.pointerType === "touch" && menu.preventDefault());
   addEventListener("focusin", onFocus);
   addEventListener("focusout", () => take(null));
   addEventListener("scroll", close, { passive: true });

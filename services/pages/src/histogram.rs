@@ -18,10 +18,10 @@ pub(crate) struct Histogram {
     pub(crate) bars: Curve,
     /// What the charts have in common, such as `4K charts`.
     pub(crate) charts: String,
-    /// Where the range of the filter begins and ends, in bars from the left.
-    pub(crate) range: [String; 2],
+    /// Where the range of a filter begins and ends, in bars from the left.
+    pub(crate) range: Option<[String; 2]>,
     /// Where a chart is.
-    pub(crate) mark: String,
+    pub(crate) mark: Option<String>,
 }
 
 impl Histogram {
@@ -33,14 +33,26 @@ impl Histogram {
         let distribution = known.of(Measure::Rating, keys)?;
         let bounds = search.chart.rating;
         let range = [bounds.min.unwrap_or(0.0), bounds.max.unwrap_or_else(|| f64::from(BARS * WIDTH))];
-        Some(Self { range: range.map(place), ..Self::new(distribution) })
+        Some(Self { range: Some(range.map(place)), ..Self::new(distribution) })
     }
 
     /// The charts with as many keys, with a mark at this one.
     pub(crate) fn of_chart(known: &Distributions, chart: &Chart) -> Option<Self> {
         let rating = f64::from(chart.rating?.hundredths());
         let distribution = known.of(Measure::Rating, Some(chart.numbers.keys))?;
-        Some(Self { mark: place(rating), ..Self::new(distribution) })
+        Some(Self { mark: Some(place(rating)), ..Self::new(distribution) })
+    }
+
+    /// These charts; `None` if fewer than two have a rating.
+    pub(crate) fn of_charts<'chart>(charts: impl Iterator<Item = &'chart Chart>) -> Option<Self> {
+        let mut bars: Vec<_> = (0..BARS).map(|bar| (level::colour_of_rating(bar * WIDTH), 0.0)).collect();
+        let mut rated = 0;
+        for rating in charts.filter_map(|chart| chart.rating) {
+            bars[usize::from((rating.hundredths() / WIDTH).min(BARS - 1))].1 += 1.0;
+            rated += 1;
+        }
+        let bars = Curve::draw(&bars, HEIGHT);
+        (rated > 1).then(|| Self { bars, charts: String::new(), range: None, mark: None })
     }
 
     fn new(distribution: &Distribution) -> Self {
@@ -48,12 +60,7 @@ impl Histogram {
         let below = |bar: u16| distribution.share_below(f64::from(bar * WIDTH) / 100.0, end);
         let bar = |bar| (level::colour_of_rating(bar * WIDTH), below(bar + 1) - below(bar));
         let bars: Vec<_> = (0..BARS).map(bar).collect();
-        Self {
-            bars: Curve::draw(&bars, HEIGHT),
-            charts: charts_of(distribution),
-            range: Default::default(),
-            mark: String::new(),
-        }
+        Self { bars: Curve::draw(&bars, HEIGHT), charts: charts_of(distribution), range: None, mark: None }
     }
 }
 
@@ -107,7 +114,7 @@ mod tests {
     fn filter_of_one_key_count_has_its_charts() {
         let of = |all: &[Option<u8>], query: &str| {
             let histogram = Histogram::of_filter(&known(all), &parse_query_string(query).unwrap());
-            histogram.map(|histogram| (histogram.charts, histogram.range.join(" ")))
+            histogram.map(|histogram| (histogram.charts, histogram.range.unwrap().join(" ")))
         };
         let expected = |charts: &str, range: &str| Some((charts.to_owned(), range.to_owned()));
         assert_eq!(of(&[None, Some(4)], "keys=4"), expected("4K charts", "0 26"));
@@ -118,10 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn charts_of_a_page_are_counted() {
+        let rated = |rating| Chart { rating: Rating::from_hundredths(rating), ..chart() };
+        let charts = [rated(100), rated(124), rated(125), rated(1_500), chart()];
+        let areas = Histogram::of_charts(charts.iter()).unwrap().bars.areas;
+        let shown: Vec<_> = areas.iter().map(|area| (area.colour, area.path.as_str())).collect();
+        assert_eq!(shown, [(1, "M4 48V0h1V24h1V48"), (7, "M25 48V24h1V48")]);
+        assert!(Histogram::of_charts(charts[3..].iter()).is_none());
+    }
+
+    #[test]
     fn chart_is_marked_where_its_rating_is() {
         let mark = |rating| {
             let rated = Chart { rating: Rating::from_hundredths(rating), ..chart() };
-            Histogram::of_chart(&known(&[None]), &rated).map(|histogram| histogram.mark)
+            Histogram::of_chart(&known(&[None]), &rated).and_then(|histogram| histogram.mark)
         };
         assert_eq!(mark(310).as_deref(), Some("12.4"));
         assert_eq!(mark(900).as_deref(), Some("26"));

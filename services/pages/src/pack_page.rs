@@ -13,6 +13,7 @@ use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeade
 use crate::PagesState;
 use crate::filter_form::source_name;
 use crate::format;
+use crate::histogram::Histogram;
 use crate::layout::Layout;
 use crate::render::render;
 use crate::set_view::{SetItem, SetView};
@@ -48,9 +49,11 @@ async fn read(state: &PagesState, pack: SourceRef) -> Result<CachedResponse, Rea
     }
     let ids: Vec<_> = chartsets.iter().take(MAX_SETS_WITH_CHARTS).map(|set| set.id).collect();
     let charts = state.store.charts_of_chartsets(&ids).await?;
+    let listed = charts.iter().flat_map(|set| &set.charts);
+    let histogram = Histogram::of_charts(listed.map(|listed| &listed.chart));
     let items = chartsets.iter().map(SetItem::of).collect::<Result<_, _>>()?;
     let sets = SetView::all(items, charts, Vec::new(), &SearchQuery::default());
-    Ok(TextBody::new(render(&PackTemplate::new(pack, &chartsets, sets, state))?).into_cached())
+    Ok(TextBody::new(render(&PackTemplate::new(pack, &chartsets, sets, histogram, state))?).into_cached())
 }
 
 pub(crate) fn path(pack: &SourceRef) -> String {
@@ -66,11 +69,19 @@ struct PackTemplate {
     facts: String,
     /// The URL of its page at the source.
     url: String,
+    /// Of the difficulties of its charts.
+    histogram: Option<Histogram>,
     sets: Vec<SetView>,
 }
 
 impl PackTemplate {
-    fn new(pack: SourceRef, chartsets: &[Chartset], sets: Vec<SetView>, state: &PagesState) -> Self {
+    fn new(
+        pack: SourceRef,
+        chartsets: &[Chartset],
+        sets: Vec<SetView>,
+        histogram: Option<Histogram>,
+        state: &PagesState,
+    ) -> Self {
         let name = format!("{} {pack}", source_name(SourceKind::BetaPack));
         let charts: u64 = chartsets.iter().map(|set| u64::from(set.chart_count)).sum();
         let facts = format!(
@@ -84,6 +95,6 @@ impl PackTemplate {
         };
         let source = PublicSource { kind: SourceKind::BetaPack, reference: pack };
         let url = state.source_pages.page_of(&source);
-        Self { layout, name, facts, url, sets }
+        Self { layout, name, facts, url, histogram, sets }
     }
 }

@@ -63,6 +63,18 @@ pageTest("the focus shows the moment too", {}, async (page) => {
   await peek(page).waitFor();
 });
 
+pageTest("a finger that holds shows the moment", { viewport: { width: 390, height: 664 }, hasTouch: true, isMobile: true }, async (page) => {
+  await page.goto(LIST);
+  const { x, y, width, height } = await strip(page).boundingBox();
+  const session = await page.context().newCDPSession(page);
+  const touch = (type, touchPoints) => session.send("Input.dispatchTouchEvent", { type, touchPoints });
+  await touch("touchStart", [{ x: x + width / 2, y: y + height / 2 }]);
+  await peek(page).waitFor();
+  await touch("touchEnd", []);
+  await peek(page).waitFor({ state: "detached" });
+  assert.equal(new URL(page.url()).pathname, "/");
+});
+
 pageTest("there is no peek with reduced motion", { reducedMotion: "reduce" }, async (page) => {
   await page.clock.install();
   await page.goto(LIST);

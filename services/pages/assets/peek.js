@@ -21,6 +21,8 @@ let acceptsAt = 0;
 let aim = null;
 let shown = null;
 let timer = 0;
+/** Whether the finger that is lifted has held, so that it does not follow the link below it. */
+let hasHeld = false;
 
 /** Watches the lists of the page; `event` is the first one at a strip. */
 export function start(event) {
@@ -28,7 +30,16 @@ export function start(event) {
   const onFocus = ({ target }) => take(target.matches?.(":focus-visible") ? stripOf(target) : null);
   addEventListener("pointermove", onPointer, { passive: true });
   addEventListener("pointerdown", ({ pointerType, target, clientX }) => pointerType === "touch" && take(stripAt(target, clientX)), { passive: true });
-  for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, (up) => up.pointerType !== "mouse" && take(null));
+  for (const end of ["pointerup", "pointercancel", "blur"]) {
+    addEventListener(end, ({ pointerType }) => {
+      hasHeld = pointerType === "touch" && shown !== null;
+      if (pointerType !== "mouse") take(null);
+    });
+  }
+  addEventListener("click", (click) => {
+    if (hasHeld) click.preventDefault();
+    hasHeld = false;
+  }, { capture: true });
   document.documentElement.addEventListener("pointerleave", () => take(null));
   // What a long press would open otherwise.
   addEventListener("contextmenu", (menu) => aim && menu.pointerType === "touch" && menu.preventDefault());

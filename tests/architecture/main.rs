@@ -18,6 +18,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     // Published: not on crates of the server.
     ("client", &["chartfile", "domain"]),
     ("python", &["client"]),
+    ("hash", &["cli", "client"]),
     ("objects", &["instrumentation"]),
     ("store", &["cli", "domain", "instrumentation", "objects", "rox"]),
     ("search", &["cli", "domain", "instrumentation"]),

@@ -1,4 +1,4 @@
-//! `chart-indexer hash`.
+//! `chart-hash`.
 
 use std::io::Write;
 
@@ -7,10 +7,9 @@ use zip::write::SimpleFileOptions;
 
 use super::*;
 
-/// Runs the command without a database, and returns its exit code, the lines of its output, and its errors.
+/// Runs the program, and returns its exit code, the lines of its output, and its errors.
 fn hash(paths: &[&str]) -> (Option<i32>, Vec<serde_json::Value>, String) {
-    let mut command = indexer_command("", &[&["hash"], paths].concat());
-    let run = IndexerRun::run(command.env_remove("DATABASE_URL"));
+    let run = IndexerRun::run(&mut hash_command(paths));
     let lines = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (run.code, lines, run.stderr)
 }

@@ -1,4 +1,4 @@
-//! `chart-indexer hash --lookup`.
+//! `chart-hash --lookup`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,13 +9,6 @@ use chart_index_tests::{Service, ServiceOptions};
 use serde_json::{Value, json};
 
 use super::*;
-
-/// The command without a database.
-fn command(arguments: &[&str]) -> Command {
-    let mut command = indexer_command("", &[&["hash"], arguments].concat());
-    command.env_remove("DATABASE_URL");
-    command
-}
 
 fn lines(run: &IndexerRun) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -38,14 +31,14 @@ async fn lines_have_what_the_instance_knows() {
     let service = Service::start_with(database.0.url(), &options);
     let base = format!("http://{}", service.address());
 
-    let run = IndexerRun::run(&mut command(&[&mine.argument(), "--lookup", &base]));
+    let run = IndexerRun::run(&mut hash_command(&[&mine.argument(), "--lookup", &base]));
     assert_eq!((run.code, &*run.stderr), (Some(0), ""));
     let mut found = lines(&run);
     let mut lookups = Vec::new();
     for line in &mut found {
         lookups.extend(line.as_object_mut().unwrap().remove("lookup"));
     }
-    assert_eq!(found, lines(&IndexerRun::run(&mut command(&[&mine.argument()]))));
+    assert_eq!(found, lines(&IndexerRun::run(&mut hash_command(&[&mine.argument()]))));
     assert_eq!((found.len(), lookups.len()), (1_002, 1_001));
     assert_eq!(lookups.iter().filter(|lookup| lookup["status"] == "known").count(), 1);
     for (lookup, hash) in [(&lookups[500], known), (&lookups[1_000], ChartSpec::numbered(1_000).note_hash())]
@@ -54,7 +47,7 @@ async fn lines_have_what_the_instance_knows() {
         assert_eq!((lookup, &single["chartHash"]), (&single, &json!(hash)));
     }
 
-    let mut refused = command(&[&mine.argument(), "--lookup", &base]);
+    let mut refused = hash_command(&[&mine.argument(), "--lookup", &base]);
     let mut refused = refused.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let message = BufReader::new(refused.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     refused.kill().unwrap();
@@ -118,8 +111,11 @@ fn refused_batch_is_repeated_after_the_pause() {
         response("200 OK", &items),
     ]);
     let started = Instant::now();
-    let run =
-        IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &format!("{base}/charts-of-mine/")]));
+    let run = IndexerRun::run(&mut hash_command(&[
+        &library.argument(),
+        "--lookup",
+        &format!("{base}/charts-of-mine/"),
+    ]));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!(run.stderr.matches("continues in 1 s").count(), 2, "{}", run.stderr);
@@ -139,7 +135,7 @@ fn slow_batch_is_halved_and_what_is_known_is_printed() {
     let items = json!({"items": hashes[..1].iter().map(item).collect::<Vec<_>>()}).to_string();
     let timeout = response("408 Request Timeout", r#"{"detail": "too slow"}"#);
     let (base, server) = respond(&[timeout.clone(), timeout.clone(), response("200 OK", &items), timeout]);
-    let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &base]));
+    let run = IndexerRun::run(&mut hash_command(&[&library.argument(), "--lookup", &base]));
     assert!(run.code == Some(1) && run.stderr.contains("408 Request Timeout: too slow"), "{}", run.stderr);
     let printed = lines(&run);
     assert_eq!(printed.iter().map(|line| line["hash"].as_str().unwrap()).collect::<Vec<_>>(), hashes);
@@ -170,7 +166,7 @@ fn responses_of_no_index_are_errors() {
         ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_owned(), "cannot look up at"),
     ] {
         let (base, server) = respond(&[response]);
-        let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &base]));
+        let run = IndexerRun::run(&mut hash_command(&[&library.argument(), "--lookup", &base]));
         let printed: Vec<Value> = lines(&run).iter().map(|line| line["hash"].clone()).collect();
         assert_eq!((run.code, printed), (Some(1), vec![json!(hash)]), "{expected}: {}", run.stderr);
         assert!(!run.stdout.contains("lookup"), "{}", run.stdout);
@@ -192,7 +188,7 @@ fn unreachable_instances_and_other_addresses_are_errors() {
         ("ftp://charts.example", 2, "must begin with http:// or https://".to_owned()),
         ("https://charts.example/?q=1", 2, "must have no query".to_owned()),
     ] {
-        let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", base]));
+        let run = IndexerRun::run(&mut hash_command(&[&library.argument(), "--lookup", base]));
         assert_eq!(run.code, Some(code), "{base}: {}", run.stderr);
         assert!(run.stderr.contains(&expected), "{base}: {}", run.stderr);
     }

@@ -1,4 +1,4 @@
-//! `chart-indexer` with real files and a real database.
+//! `chart-indexer` and `chart-hash` with real files and a real database.
 #![expect(clippy::unwrap_used, reason = "a test fails when its set-up does")]
 
 mod backfill;
@@ -29,7 +29,9 @@ mod variants;
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
-use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer, indexer_command, samples};
+use chart_index_tests::{
+    ChartSpec, IndexerRun, Library, TestDatabase, hash_command, indexer, indexer_command, samples,
+};
 
 /// A migrated database for one test.
 struct Database(TestDatabase);

@@ -182,7 +182,7 @@ async fn every_kind_is_reported() {
             assert!(summary.contains(&format!("refused: other/{kind}")), "{kind}: {summary}");
         }
     }
-    let run = IndexerRun::run(indexer_command("", &["hash", &library.argument()]).env_remove("DATABASE_URL"));
+    let run = IndexerRun::run(&mut hash_command(&[&library.argument()]));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let lines: Vec<_> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for kind in NOT_BY_HASH {

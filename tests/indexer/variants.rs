@@ -72,8 +72,7 @@ async fn assert_conversions_are_found(library: &str) {
             conversions.osu(&file, chart);
         }
     }
-    let mut command = indexer_command("", &["hash", &conversions.argument(), "--lookup", &base]);
-    let run = IndexerRun::run(command.env_remove("DATABASE_URL"));
+    let run = IndexerRun::run(&mut hash_command(&[&conversions.argument(), "--lookup", &base]));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let mut lost = Vec::new();
     for line in run.stdout.lines() {

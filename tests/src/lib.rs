@@ -32,7 +32,7 @@ pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
 pub use programs::{
     IndexerRun, ReplicaAddresses, RunningIndexer, Service, ServiceOptions, fixed_address, generate_catalogue,
-    indexer, indexer_command, program, program_command,
+    hash_command, indexer, indexer_command, program, program_command,
 };
 pub use proxy::Proxy;
 pub use random::Random;

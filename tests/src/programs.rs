@@ -268,7 +268,7 @@ impl Drop for RunningIndexer {
     }
 }
 
-/// The output and the exit code of a `chart-indexer` or `generate-catalogue` process.
+/// The output and the exit code of a process of `chart-indexer` or another program.
 #[derive(Debug)]
 pub struct IndexerRun {
     /// The exit code; `None` if a signal ended it.
@@ -282,7 +282,7 @@ pub struct IndexerRun {
 impl IndexerRun {
     /// Runs a command and waits for its end.
     pub fn run(command: &mut Command) -> Self {
-        let output = command.output().expect("chart-indexer starts");
+        let output = command.output().expect("the program starts");
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).expect("UTF-8"),
@@ -318,6 +318,13 @@ pub fn program_command(name: &str) -> Command {
 pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program("chart-indexer"));
     command.args(arguments).env("DATABASE_URL", database_url).stdin(Stdio::null());
+    command
+}
+
+/// A `chart-hash` command, not started.
+pub fn hash_command(arguments: &[&str]) -> Command {
+    let mut command = program_command("chart-hash");
+    command.args(arguments);
     command
 }
 

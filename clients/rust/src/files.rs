@@ -1,4 +1,4 @@
-//! Hashes chart files, archives and folders, as `chart-indexer hash` does.
+//! Hashes chart files, archives and folders, as `chart-hash` does.
 
 use std::collections::VecDeque;
 use std::fs::{DirEntry, File};

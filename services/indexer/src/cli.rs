@@ -39,7 +39,7 @@ impl Cli {
     /// # Errors
     /// The command lacks a setting, or settings contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
-        if !matches!(self.command, Command::Ingest { dry_run: true, .. } | Command::Hash { .. }) {
+        if !matches!(self.command, Command::Ingest { dry_run: true, .. }) {
             self.store.url()?;
         }
         match &self.command {
@@ -163,22 +163,6 @@ pub(crate) enum Command {
         dry_run: bool,
         #[command(flatten)]
         metrics: MetricsArguments,
-    },
-    /// Print the note hash of every chart in files, folders and archives. Needs no database
-    ///
-    /// Writes JSON Lines: one object per chart, with the file, the note hash, the number of keys and the names,
-    /// and one per file or chart without a note hash, with the reason.
-    Hash {
-        /// Chart files (.osu, .qua, .sm, .ssc), archives (.olz, .osz, .qp, .smzip, .zip), and folders that
-        /// contain them. An .sm file beside an .ssc file is only read if it is named
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-        /// Add what the index at this base address knows of each chart, e.g. `https://charts.example`, as
-        /// `lookup`
-        ///
-        /// The hashes are sent, 1,000 in each request; no file is. Waits where the index limits requests.
-        #[arg(long, value_name = "URL", value_parser = chart_index_client::parse_base)]
-        lookup: Option<Url>,
     },
     /// Remove charts and chartsets from the index, whether or not it holds them yet
     ///

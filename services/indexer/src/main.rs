@@ -10,7 +10,6 @@ mod filter;
 mod fingerprint;
 mod folder_lock;
 mod follow;
-mod hash;
 mod import;
 mod ingest;
 mod input_files;
@@ -33,7 +32,6 @@ mod status;
 mod stdout;
 mod verify;
 
-use std::io::BufWriter;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -120,10 +118,6 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
                 print(Level::WARN, format_args!("interrupted: {INGEST_INTERRUPTED}"));
                 return Ok(ExitCode::from(INTERRUPTED));
             }
-        }
-        Command::Hash { paths, lookup } => {
-            let mut output = BufWriter::new(std::io::stdout().lock());
-            hash::hash(&paths, lookup.as_ref(), &mut output).await?;
         }
         Command::Remove(arguments) => removal::remove(&store()?, arguments).await?,
         Command::Removals { command: RemovalsCommand::Export } => removal::export(&store()?).await?,

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use chart_index_system_tests::run;
 use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, Service, TestDatabase, indexer, indexer_command, samples,
+    ChartSpec, IndexerRun, Library, Service, TestDatabase, hash_command, indexer, samples,
 };
 
 use crate::link::Link;
@@ -22,9 +22,9 @@ pub(crate) async fn serve_samples() -> (TestDatabase, Service) {
     (database, service)
 }
 
-/// The lines that `chart-indexer hash` prints for a path.
+/// The lines that `chart-hash` prints for a path.
 pub(crate) fn hashed(path: &Path) -> String {
-    let run = IndexerRun::run(&mut indexer_command("", &["hash", path.to_str().expect("UTF-8")]));
+    let run = IndexerRun::run(&mut hash_command(&[path.to_str().expect("UTF-8")]));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     run.stdout
 }
@@ -62,7 +62,7 @@ pub(crate) async fn finds_the_charts_of_a_folder(mut program: Command) {
     link.check();
 }
 
-/// Compares what the program prints with what `chart-indexer hash` and the samples say. The npm package has
+/// Compares what the program prints with what `chart-hash` and the samples say. The npm package has
 /// other words for its reasons.
 fn check_output(printed: &str, errors: &str, root: &str) {
     let lines: Vec<serde_json::Value> =

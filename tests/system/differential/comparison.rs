@@ -1,4 +1,4 @@
-//! Compares what `chart-indexer hash` gives for the files of a folder with what another reader gives.
+//! Compares what `chart-hash` gives for the files of a folder with what another reader gives.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -88,7 +88,7 @@ pub(crate) struct Indexed {
 impl Indexed {
     pub(crate) fn run(folder: &Path) -> Self {
         let mut indexed = Self { charts: HashMap::new(), hashes: HashMap::new(), refusals: HashMap::new() };
-        for line in json_lines(program_command("chart-indexer").arg("hash").arg(folder)) {
+        for line in json_lines(program_command("chart-hash").arg(folder)) {
             let file = text(&line, "file");
             if let Some(hash) = line["hash"].as_str() {
                 indexed.charts.insert((file.clone(), text(&line, "difficulty")), hash.to_owned());

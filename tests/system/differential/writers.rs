@@ -80,7 +80,7 @@ fn every_writer_gives_one_note_hash() {
     let charts = write_charts(folder.path());
     run(&mut chart_libraries("write-simfiles"), &charts);
     run(chart_libraries("write-osu").arg(folder.path()), "");
-    let output = program_command("chart-indexer").arg("hash").arg(folder.path()).output().unwrap();
+    let output = program_command("chart-hash").arg(folder.path()).output().unwrap();
     let lines: Vec<Value> = String::from_utf8(output.stdout)
         .unwrap()
         .lines()

@@ -139,7 +139,7 @@ impl Hashed {
     }
 }
 
-/// What the package and `chart-indexer hash` say of a folder.
+/// What the package and `chart-hash` say of a folder.
 fn hashed(folder: &Path, fields: &[&str]) -> [Hashed; 2] {
     let printed = run(node().arg("hash.mjs").arg(folder));
     let expected = crate::program::hashed(folder);

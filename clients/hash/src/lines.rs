@@ -1,14 +1,13 @@
-//! The lines of the output of `chart-indexer hash`.
+//! The lines of the output.
 
 use std::io::Write;
 use std::mem;
 
 use anyhow::{Context, Result};
+use chart_index_cli::escape_controls_in_json;
 use chart_index_client::{ChartIndex, ChartKey, Hashed, Include, LocalChart};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::stdout::write_json;
 
 /// How many charts wait for one lookup.
 const MAX_CHARTS: usize = 1_000;
@@ -58,7 +57,8 @@ impl<'a, W: Write> Lines<'a, W> {
             None => Ok(()),
         };
         for line in &lines {
-            write_json(self.output, line).context("cannot write the output")?;
+            let line = serde_json::to_string(line)?;
+            writeln!(self.output, "{}", escape_controls_in_json(&line)).context("cannot write the output")?;
         }
         if looked_up.is_err() {
             self.output.flush().context("cannot write the output")?;

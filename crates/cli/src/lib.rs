@@ -9,6 +9,7 @@
 
 mod duration;
 mod escape;
+mod manual;
 mod operator;
 mod parse;
 mod secret;

@@ -1,22 +1,38 @@
 //! Parses the command line of a program.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
+use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Command, Parser};
 
+use crate::manual;
+
 /// Parses the arguments and environment variables of this process. An empty variable counts as unset: Compose
 /// and Kubernetes pass a setting without a value as an empty string.
+///
+/// With the arguments `--generate FOLDER` it writes the manual pages and the completions of shells into this
+/// folder, and ends the process.
 ///
 /// # Errors
 ///
 /// They are invalid, or `check` finds that one is missing or that some contradict each other.
 pub fn parse<P: Parser, E: Display>(check: impl FnOnce(&P) -> Result<(), E>) -> Result<P, clap::Error> {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    if let [_, option, folder] = &*arguments
+        && option == "--generate"
+    {
+        let written = manual::write(P::command(), Path::new(folder));
+        written.map_err(|error| {
+            P::command().error(ErrorKind::Io, format!("cannot write the manual: {error}"))
+        })?;
+        std::process::exit(0);
+    }
     let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
     let mut command = without_variables(P::command(), &is_empty);
-    let parsed = command.try_get_matches_from_mut(env::args_os());
+    let parsed = command.try_get_matches_from_mut(arguments);
     let parsed = parsed.and_then(|mut matches| {
         P::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     });

@@ -1,6 +1,6 @@
 //! Says which charts of a folder an index knows, and where they are from: `client https://charts.example songs`
 //!
-//! Cargo.toml: `chart-index-client = "0.1"`, `tokio = { version = "1", features = ["macros", "rt"] }`
+//! Cargo.toml: `chart-index-client = "1.0.0-rc.1"`, `tokio = { version = "1", features = ["macros", "rt"] }`
 
 use std::error::Error;
 

@@ -23,7 +23,7 @@ const VARNISH: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(172, 30, 65
 const OVERRIDE: &str = "
 services:
   follow:
-    image: chart-index:0.1.0
+    image: chart-index:1.0.0-rc.1
     entrypoint: [/usr/local/bin/chart-indexer]
     command: [follow]
     env_file: [compose/indexer.env, compose/local.env]

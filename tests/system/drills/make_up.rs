@@ -153,7 +153,7 @@ fn paths_of_meilisearch(page: &str) -> Vec<String> {
 
 /// Runs `make up` with an image that differs for each number; returns what it prints.
 fn make_up(project: &ComposeProject, number: u32) -> String {
-    let dockerfile = format!("FROM chart-index:0.1.0\nARG VERSION\nLABEL number={number}\n");
+    let dockerfile = format!("FROM chart-index:1.0.0-rc.1\nARG VERSION\nLABEL number={number}\n");
     std::fs::write(project.folder().join("Dockerfile"), dockerfile).expect("a file");
     project.run_shell("make up 2>&1")
 }

@@ -195,13 +195,13 @@ fn exports_component_mounts_a_volume() {
 #[test]
 fn images_may_have_a_digest() {
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
-    let objects = production_with("    newTag: 0.1.0\n", &format!("    digest: {digest}\n"));
+    let objects = production_with("    newTag: 1.0.0-rc.1\n", &format!("    digest: {digest}\n"));
     let found = violations("production", objects.iter().collect());
     assert!(found.is_empty(), "{found:#?}");
     let objects = Objects::new("production", objects.iter().collect());
     let images = objects.programs();
     let mut images = images.iter().flat_map(Workload::containers).map(|container| text(&container["image"]));
-    assert!(images.all(|image| image.ends_with(&format!("chart-index:0.1.0@{digest}"))));
+    assert!(images.all(|image| image.ends_with(&format!("chart-index:1.0.0-rc.1@{digest}"))));
 }
 
 /// `recovery`: a cluster restored from the archive of the old one, an archive of its own, and nothing that

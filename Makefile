@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run test test-system test-full history findings load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
+.PHONY: help run test test-system test-full history findings load load-full record-search lint fmt bench bench-micro catalogue image dist release-check sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -69,6 +69,12 @@ catalogue: ## Fill an empty, migrated DATABASE_URL and, if set, MEILISEARCH_URL 
 
 image: ## Build the container image, with Docker or buildah
 	@scripts/image build
+
+dist: ## Build the packages of a release, for x86-64 and arm64: archives and a Debian package (TARGETS)
+	@scripts/dist build $(TARGETS)
+
+release-check: ## Run the steps of a release that need no secrets: build twice, scan, test as installed, sign
+	@scripts/release-check
 
 sbom: ## Write an SBOM of each program (CycloneDX) into target/sbom
 	@scripts/image sbom

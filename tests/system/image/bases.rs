@@ -6,6 +6,7 @@ use chart_index_system_tests::Base;
 pub(crate) const WITHOUT_COMPILER: Base = Base {
     name: "without-compiler",
     packages: "coreutils,dash,findutils",
+    is_system: false,
     commands: r#"
 cat >usr/bin/cargo <<'END'
 #!/bin/sh -e
@@ -20,6 +21,7 @@ chmod 755 usr/bin/cargo"#,
 pub(crate) const WITH_COMPILER: Base = Base {
     name: "with-compiler",
     packages: "coreutils,dash,findutils,gcc,libc6-dev,zlib1g",
+    is_system: false,
     // A link that the installation of gcc makes.
     commands: "ln -s gcc usr/bin/cc",
 };
@@ -28,6 +30,7 @@ pub(crate) const WITH_COMPILER: Base = Base {
 pub(crate) const RUNTIME: Base = Base {
     name: "runtime",
     packages: "ca-certificates,libc6,libgcc-s1",
+    is_system: false,
     commands: "
 cat usr/share/ca-certificates/mozilla/*.crt >etc/ssl/certs/ca-certificates.crt
 rm -r etc/hostname etc/resolv.conf usr/bin usr/lib/ssl usr/sbin usr/share

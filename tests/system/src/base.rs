@@ -1,4 +1,4 @@
-//! Root filesystems of Debian packages, unpacked by mmdebstrap from the mirror that this machine uses. The
+//! Root filesystems of Debian packages, made by mmdebstrap from the mirror that this machine uses. The
 //! images of the drills are made of them: machines that run tests reach Debian's packages, but no registry of
 //! images.
 
@@ -12,8 +12,11 @@ use crate::run;
 pub struct Base {
     /// The name of its archive.
     pub name: &'static str,
-    /// Packages. They are unpacked and not configured, which is enough to run their programs.
+    /// Names of packages, separated by commas.
     pub packages: &'static str,
+    /// Whether the packages are configured, with those that they need, so that a system can start. Unpacked is
+    /// enough to run their programs.
+    pub is_system: bool,
     /// Shell commands that run in the root folder.
     pub commands: &'static str,
 }
@@ -38,8 +41,9 @@ impl Base {
     fn make(&self, archive: &Path, sources: &[String]) {
         let unfinished = archive.with_extension(format!("{}.tar", std::process::id()));
         let mut command = Command::new("mmdebstrap");
-        command.args(["--variant=extract", &format!("--include={}", self.packages)]);
-        command.arg(format!("--extract-hook=set -e; cd \"$1\"; {}", self.commands));
+        let (variant, hook) = if self.is_system { ("apt", "customize") } else { ("extract", "extract") };
+        command.args([&format!("--variant={variant}"), &format!("--include={}", self.packages)]);
+        command.arg(format!("--{hook}-hook=set -e; cd \"$1\"; {}", self.commands));
         run(command.arg(suite()).arg(&unfinished).args(sources));
         std::fs::rename(&unfinished, archive).expect("an archive");
     }

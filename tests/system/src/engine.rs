@@ -16,6 +16,7 @@ const BASE: Base = Base {
     name: "compose",
     packages: "bash,ca-certificates,coreutils,curl,dash,findutils,grep,gzip,haproxy,\
                postgresql,prometheus-node-exporter,redis-server,sed,wget",
+    is_system: false,
     commands: r"
 # What is not needed, such as the compiler of queries, is most of the bytes.
 rm -rf usr/lib/*/libLLVM* usr/lib/postgresql/*/lib/bitcode usr/lib/postgresql/*/lib/llvmjit*

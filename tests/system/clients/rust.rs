@@ -1,17 +1,25 @@
-//! The Rust crate.
+//! The Rust crates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chart_index_system_tests::run;
-use chart_index_tests::workspace_root;
+use chart_index_tests::{samples, workspace_root};
 
 use crate::program::finds_the_charts_of_a_folder;
 
-/// The crate, and the crates of the workspace that it needs.
-const PACKAGES: [&str; 4] =
-    ["chart-index-chartfile", "chart-index-client", "chart-index-domain", "chart-index-rox"];
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The client and `chart-hash`, and the crates of the workspace that they need.
+const PACKAGES: [&str; 6] = [
+    "chart-index-chartfile",
+    "chart-index-cli",
+    "chart-index-client",
+    "chart-index-domain",
+    "chart-index-hash",
+    "chart-index-rox",
+];
 
 fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
@@ -33,8 +41,7 @@ fn package(folder: &Path) {
     package.args(PACKAGES.iter().flat_map(|name| ["--package", name])).current_dir(workspace_root());
     run(&mut package);
     for name in PACKAGES {
-        let archive =
-            target_folder().join("package").join(format!("{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+        let archive = target_folder().join("package").join(format!("{name}-{VERSION}.crate"));
         run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder));
     }
 }
@@ -44,19 +51,19 @@ fn package(folder: &Path) {
 fn manifest() -> String {
     let root = fs::read_to_string(workspace_root().join("Cargo.toml")).expect("a file");
     let (_, profiles) = root.split_once("[profile.dev]").expect("the profiles");
-    let patch = |name| format!("{name} = {{ path = \"{name}-{}\" }}\n", env!("CARGO_PKG_VERSION"));
+    let patch = |name| format!("{name} = {{ path = \"{name}-{VERSION}\" }}\n");
     let patches = PACKAGES.map(patch).concat();
     format!(
         "[package]\nname = \"client\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [workspace]\nresolver = \"3\"\n\n\
-         [dependencies]\nchart-index-client = \"0.1\"\n\
+         [workspace]\nresolver = \"3\"\nmembers = [\"chart-index-hash-{VERSION}\"]\n\n\
+         [dependencies]\nchart-index-client = \"{VERSION}\"\n\
          tokio = {{ version = \"1\", features = [\"macros\", \"rt\"] }}\n\n\
          [patch.crates-io]\n{patches}\n[profile.dev]{profiles}"
     )
 }
 
 #[tokio::test]
-async fn rust_crate_is_packaged_and_used() {
+async fn rust_crates_are_packaged_and_used() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     package(folder.path());
@@ -64,8 +71,14 @@ async fn rust_crate_is_packaged_and_used() {
     fs::copy(workspace_root().join("docs/snippets/client.rs"), path("src/main.rs")).expect("a file");
     fs::copy(workspace_root().join("Cargo.lock"), path("Cargo.lock")).expect("a file");
     fs::write(path("Cargo.toml"), manifest()).expect("a file");
-    run(cargo().args(["build", "--quiet"]).current_dir(folder.path()));
-    let tree = run(cargo().args(["tree", "--prefix", "none"]).current_dir(folder.path()));
+    // Under another name: other tests run the program of the workspace.
+    let hash = path(&format!("chart-index-hash-{VERSION}/Cargo.toml"));
+    let renamed = fs::read_to_string(&hash).expect("a file").replace("\"chart-hash\"", "\"packaged-hash\"");
+    fs::write(&hash, renamed).expect("a file");
+    run(cargo().args(["build", "--quiet", "--workspace"]).current_dir(folder.path()));
+    let hashed = run(Command::new(target_folder().join("debug/packaged-hash")).arg(samples()));
+    assert!(hashed.contains("noteHashVersion"), "{hashed}");
+    let tree = run(cargo().args(["tree", "--workspace", "--prefix", "none"]).current_dir(folder.path()));
     for server in ["axum", "sqlx", "chart-index-store"] {
         assert!(!tree.lines().any(|line| line.starts_with(&format!("{server} "))), "{server}: {tree}");
     }

@@ -16,8 +16,8 @@ const BASE: Base = Base {
     commands: "rm -rf usr/share/locale usr/lib/*/libLLVM* usr/lib/postgresql/*/lib/bitcode",
 };
 
-/// Starts systemd in a cgroup of its own, which is what another test would use as well otherwise. The first process
-/// of a namespace, whose end is that of all others, ends with standard input.
+/// Starts systemd in a cgroup of its own: by default machines share one. The first process of a namespace,
+/// whose end is that of all others, ends with standard input.
 const START: &str = r#"
 set -e
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do

@@ -23,8 +23,8 @@ const SERVICES: [&str; 4] =
 /// Until a service that was started or restarted responds.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// `PACKAGE` is the package of a release; by default one is made of the programs of this build. `EARLIER_PROGRAMS`
-/// is a folder with those of an earlier version.
+/// `PACKAGE` is the package of a release; by default one is made of the programs of this build.
+/// `EARLIER_PROGRAMS` is a folder with those of an earlier version.
 #[tokio::test]
 #[ignore = "needs root and Debian: make test-system"]
 async fn package_is_installed_upgraded_and_removed() {
@@ -73,7 +73,8 @@ fn install(machine: &Machine) {
     }
 }
 
-/// Without a configuration. A service that is started nevertheless says what is missing, and is not started again.
+/// Without a configuration. A service that is started nevertheless says what is missing, and is not started
+/// again.
 fn check_that_nothing_runs(machine: &Machine) {
     let units = "'chart-index*'";
     assert_eq!(machine.run(&format!("systemctl list-units --plain --no-legend {units}")), "");

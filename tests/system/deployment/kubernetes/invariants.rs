@@ -131,11 +131,13 @@ fn objects_are_those_of_the_overlay(objects: &Objects) -> Vec<String> {
 fn stable_title(object: &Value) -> String {
     let (kind, name) = (text(&object["kind"]), name(object));
     let dashboard = object["metadata"]["labels"]["grafana_dashboard"] == "1";
-    let name = match (kind, name.rsplit_once('-')) {
-        ("Job", Some((stem, _))) => stem,
-        ("ConfigMap", Some((stem, _))) if !dashboard => stem,
-        _ => name,
-    };
+    let name = match kind {
+        // The version may have a `-` itself.
+        "Job" => name.split_once(char::is_numeric).map(|(stem, _)| stem.trim_end_matches('-')),
+        "ConfigMap" if !dashboard => name.rsplit_once('-').map(|(stem, _)| stem),
+        _ => None,
+    }
+    .unwrap_or(name);
     format!("{kind} {name}")
 }
 

@@ -123,11 +123,14 @@ impl Builder {
 /// Parses the base address of an index, with or without a slash at its end.
 ///
 /// # Errors
-/// It is no `http` or `https` URL, or it has a query or a fragment.
+/// It is no `http` or `https` URL, or it has a user name, a password, a query or a fragment.
 pub fn parse_base(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     if !is_http(&url) {
         return Err("it must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it must have no user name and no password".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err("it must have no query and no fragment".to_owned());

@@ -56,13 +56,14 @@ impl ExportFolder {
         Ok(path)
     }
 
-    /// Deletes all exports but the newest ones.
+    /// Deletes all exports but the newest ones and this one, with which there are `count`.
     ///
     /// # Errors
     /// An export cannot be deleted.
-    pub(super) fn keep(&self, count: NonZeroUsize) -> Result<()> {
-        let exports = exports_in(&self.exports)?;
-        for name in exports.iter().rev().skip(count.get()) {
+    pub(super) fn keep(&self, this: &ExportName, count: NonZeroUsize) -> Result<()> {
+        // Others may be newer by their names, of a clock that was ahead.
+        let others = exports_in(&self.exports)?.into_iter().filter(|name| name != this);
+        for name in others.rev().skip(count.get() - 1) {
             let path = self.exports.join(name.to_string());
             fs::remove_dir_all(&path).with_context(|| format!("cannot delete {}", path.display()))?;
         }
@@ -70,7 +71,7 @@ impl ExportFolder {
     }
 }
 
-/// The exports in a folder, the newest one last. All else in it is left out.
+/// The exports in a folder, the newest one last. All else in it is left out, also files with such a name.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -78,8 +79,9 @@ pub(super) fn exports_in(folder: &Path) -> Result<Vec<ExportName>> {
     let unreadable = || format!("cannot read {}", folder.display());
     let mut exports = Vec::new();
     for entry in fs::read_dir(folder).with_context(unreadable)? {
-        let name = entry.with_context(unreadable)?.file_name();
-        exports.extend(name.to_str().and_then(|name| name.parse::<ExportName>().ok()));
+        let entry = entry.with_context(unreadable)?;
+        let name = entry.file_name().to_str().and_then(|name| name.parse::<ExportName>().ok());
+        exports.extend(name.filter(|_| entry.path().is_dir()));
     }
     exports.sort();
     Ok(exports)
@@ -140,14 +142,15 @@ mod tests {
     fn newest_exports_are_kept() {
         let exports = tempfile::tempdir().unwrap();
         let folder = ExportFolder::create(exports.path()).unwrap();
-        let newest = ["20261122T182049Z-9", "20261122T182049Z-10"];
-        for name in newest.iter().chain(&["20261121T182049Z-8", "20251122T182049Z-99", "notes"]) {
+        let kept = ["20251122T182049Z-1", "20261122T182049Z-10", "20991122T182049Z-5", "notes"];
+        for name in kept.iter().chain(&["20261122T182049Z-9", "20251122T182049Z-99"]) {
             fs::create_dir(exports.path().join(name)).unwrap();
         }
-        fs::write(exports.path().join("notes/kept"), "").unwrap();
-        folder.keep(NonZeroUsize::new(2).unwrap()).unwrap();
+        fs::write(exports.path().join("20251122T182049Z-2"), "no export").unwrap();
+        folder.keep(&kept[0].parse().unwrap(), NonZeroUsize::new(3).unwrap()).unwrap();
         drop(folder);
-        assert_eq!(names(exports.path()), [LOCK, newest[1], newest[0], "notes"]);
+        let file = "20251122T182049Z-2";
+        assert_eq!(names(exports.path()), [LOCK, kept[0], file, kept[1], kept[2], "notes"]);
     }
 
     #[test]

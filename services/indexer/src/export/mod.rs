@@ -101,7 +101,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<Pat
     stdout::print(format_args!("{}: {chartsets}, {charts}, {bytes} bytes", path.display()))?;
     if lost.is_empty() {
         if let Some(count) = options.keep {
-            folder.keep(count)?;
+            folder.keep(&name, count)?;
         }
         return Ok(path);
     }

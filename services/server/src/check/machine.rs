@@ -63,14 +63,22 @@ async fn check_listeners(arguments: &ServeArguments) -> Finding {
     if public == private && public.port() != 0 {
         return LISTENERS.problem(format!("LISTEN and ADMIN_LISTEN are both {public}"));
     }
+    let mut bound = Vec::new();
     for (variable, address) in [("LISTEN", public), ("ADMIN_LISTEN", private)] {
-        if let Err(error) = bind(variable, address).await {
-            let cause = error.downcast_ref::<io::Error>().map(io::Error::kind);
-            return if cause == Some(ErrorKind::AddrInUse) {
-                LISTENERS.warning(format!("{variable}: {address} is in use, by this service if it runs"))
-            } else {
-                LISTENERS.problem(format!("{error:#}"))
-            };
+        match bind(variable, address).await {
+            Ok(listener) => bound.push(listener),
+            Err(error) => {
+                let cause = error.downcast_ref::<io::Error>().map(io::Error::kind);
+                // By the other one: all addresses of a machine include each of them.
+                let is_ours = bound
+                    .iter()
+                    .any(|other| other.local_addr().is_ok_and(|other| other.port() == address.port()));
+                return if cause == Some(ErrorKind::AddrInUse) && !is_ours {
+                    LISTENERS.warning(format!("{variable}: {address} is in use, by this service if it runs"))
+                } else {
+                    LISTENERS.problem(format!("{error:#}"))
+                };
+            }
         }
     }
     LISTENERS.ok(format!("{public} and {private} are free"))
@@ -118,7 +126,7 @@ fn check_site(arguments: &ServeArguments) -> Option<Finding> {
 fn check_dumps(folder: &Path) -> Finding {
     let newest = match newest_dump(folder) {
         Ok(Some(newest)) => newest,
-        Ok(None) => return DUMPS.problem(format!("no dump in {}", folder.display())),
+        Ok(None) => return DUMPS.problem(format!("no dump that is not empty in {}", folder.display())),
         Err(error) => return DUMPS.problem(format!("DUMPS_DIR: {}: {error}", folder.display())),
     };
     let age = newest.elapsed().unwrap_or_default();
@@ -130,8 +138,9 @@ fn newest_dump(folder: &Path) -> io::Result<Option<SystemTime>> {
     let mut newest = None;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.path().extension().is_some_and(|extension| extension == "dump") {
-            newest = newest.max(Some(entry.metadata()?.modified()?));
+        let metadata = entry.metadata()?;
+        if entry.path().extension().is_some_and(|extension| extension == "dump") && metadata.len() > 0 {
+            newest = newest.max(Some(metadata.modified()?));
         }
     }
     Ok(newest)

@@ -62,11 +62,11 @@ pub(super) async fn check_meilisearch(arguments: &ServeArguments, store: &Store)
         };
         let version = node.version.as_deref();
         match (version, node.problem) {
-            (Some(version), _) if !version.starts_with(MEILISEARCH_VERSIONS) => {
-                MEILISEARCH.warning(format!("{url}: version {version} is not tested"))
-            }
             (_, Some(problem)) => {
                 MEILISEARCH.problem(format!("{url}: {problem}: is `chart-indexer follow` running?"))
+            }
+            (Some(version), _) if !version.starts_with(MEILISEARCH_VERSIONS) => {
+                MEILISEARCH.warning(format!("{url}: version {version} is not tested"))
             }
             _ if node.contains_filter == Some(false) => {
                 MEILISEARCH.warning(format!("{url}: the experimental feature `containsFilter` is off"))

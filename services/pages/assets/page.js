@@ -219,8 +219,13 @@ function startRange() {
   });
   histogram.append(...handles);
   showRange = () => {
-    const range = fields.map((field, end) => Number.parseFloat(field.value) || (end ? max : 0));
+    const range = fields.map((field, end) => {
+      const value = Number.parseFloat(field.value);
+      return Number.isNaN(value) ? (end ? max : 0) : Math.min(Math.max(value, 0), max);
+    });
     handles.forEach((handle, end) => (handle.value = range[end]));
+    // Where both are at the same place, the one that can move is above.
+    handles[0].style.zIndex = range[0] > max / 2 ? 1 : 0;
     const [below, above] = all("rect", svg);
     below?.setAttribute("width", 4 * range[0]);
     above?.setAttribute("x", 4 * range[1]);
@@ -454,8 +459,9 @@ function startShelf() {
     });
   }
   const hashes = find("#shelf")?.dataset.hashes ?? "";
-  if (hashes === chosen().join(" ") || (!hashes && !find("#shelf"))) return;
-  const keep = element("button", { type: "button", textContent: "Keep as your shelf in this browser" });
+  if (!hashes || hashes === chosen().join(" ")) return;
+  const textContent = chosen().length ? "Replace your shelf in this browser by this one" : "Keep as your shelf in this browser";
+  const keep = element("button", { type: "button", textContent });
   keep.addEventListener("click", () => {
     stored.set("shelf", hashes);
     showShelf();

@@ -169,14 +169,21 @@ struct ShelfTemplate {
     text: String,
     charts: Vec<ChartRow>,
     hashes: Vec<String>,
-    /// How many of its charts the index does not have.
-    missing: Option<String>,
+    /// That the index does not have some of its charts, and the address of the shelf without them.
+    missing: Option<(String, String)>,
     is_full: bool,
 }
 
 impl ShelfTemplate {
     fn new(shelf: &Shelf, charts: &[ListedChart]) -> Self {
-        let missing = (shelf.0.len() - charts.len()) as u64;
+        let known = Shelf(charts.iter().map(|listed| listed.chart.hash).collect());
+        let missing = match shelf.0.len() - charts.len() {
+            0 => None,
+            1 => Some("1 chart of this shelf is not in the index. It may have been removed.".to_owned()),
+            count => Some(format!(
+                "{count} charts of this shelf are not in the index. They may have been removed."
+            )),
+        };
         Self {
             layout: Layout::not_indexed("Shelf"),
             facts: format::counted(charts.len() as u64, "chart"),
@@ -184,7 +191,7 @@ impl ShelfTemplate {
             text: shelf.path("/shelf.txt"),
             charts: charts.iter().map(|listed| ChartRow::new(&listed.chart, listed.curve.as_ref())).collect(),
             hashes: charts.iter().map(|listed| listed.chart.hash.to_string()).collect(),
-            missing: (missing > 0).then(|| format::counted(missing, "chart")),
+            missing: missing.map(|text| (text, known.path("/shelf"))),
             is_full: shelf.0.len() >= MAX_CHARTS,
         }
     }

@@ -67,7 +67,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tests", &["instrumentation"]),
-    ("system-tests", &["client", "tests"]),
+    // `redis` only for its feature `testing`.
+    ("system-tests", &["client", "redis", "tests"]),
     ("benchmarks", &["chartfile", "domain", "rox", "store", "tests"]),
 ];
 
@@ -82,7 +83,8 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     // It writes files of exports.
     ("parquet", &["indexer"]),
     ("rusqlite", &["indexer"]),
-    ("rhythm-open-exchange", &["rox"]),
+    // The tests only for its feature `formats`.
+    ("rhythm-open-exchange", &["rox", "system-tests"]),
     ("rkyv", &["rox"]),
     ("rosu-pp", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),

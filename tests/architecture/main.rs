@@ -67,8 +67,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tests", &["instrumentation"]),
-    // `redis` only for its feature `testing`.
-    ("system-tests", &["client", "redis", "tests"]),
+    ("system-tests", &["client", "tests"]),
     ("benchmarks", &["chartfile", "domain", "rox", "store", "tests"]),
 ];
 
@@ -83,8 +82,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     // It writes files of exports.
     ("parquet", &["indexer"]),
     ("rusqlite", &["indexer"]),
-    // The tests only for its feature `formats`.
-    ("rhythm-open-exchange", &["rox", "system-tests"]),
+    ("rhythm-open-exchange", &["rox"]),
     ("rkyv", &["rox"]),
     ("rosu-pp", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),

@@ -142,8 +142,8 @@ fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
     let public: String = listen(options.addresses.map(|addresses| addresses.public));
     let private = listen(options.addresses.map(|addresses| addresses.private));
     // The limits are higher than tests need. Tests of the limits set their own.
-    let rate_limits =
-        ["LOOKUP", "ROX", "LIST", "DETAIL", "PREVIEW", "PAGE", "OTHER"].map(|group| format!("RATE_LIMIT_{group}"));
+    let rate_limits = ["LOOKUP", "ROX", "LIST", "DETAIL", "PREVIEW", "PAGE", "OTHER"]
+        .map(|group| format!("RATE_LIMIT_{group}"));
     command
         .arg("serve")
         .args(["--listen", &public, "--admin-listen", &private, "--log-format", "json"])

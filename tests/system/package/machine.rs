@@ -63,7 +63,7 @@ impl Machine {
             let state = machine.output("systemctl is-system-running --wait");
             matches!(&*String::from_utf8_lossy(&state.stdout), "running\n" | "degraded\n").then_some(())
         };
-        within(Duration::from_secs(60), has_started).await;
+        within(Duration::from_mins(1), has_started).await;
         machine
     }
 

@@ -1,9 +1,5 @@
 //! The Debian package, installed as docs/operations/install.md says on a machine with systemd.
-#![expect(
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "a test ends where its set-up fails, and prints how long the installation takes"
-)]
+#![expect(clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod machine;
 

@@ -440,7 +440,7 @@ journey("put charts on a shelf", async (user, page) => {
   await page.waitForURL((url) => url.searchParams.get("charts").length === 43);
   assert.deepEqual(await hrefs(), [`/charts/${second}`]);
   if (!user.hasScript) return;
-  await user.activate(page.getByRole("button", { name: "Keep as your shelf" }));
+  await user.activate(page.getByRole("button", { name: "Replace your shelf" }));
   await page.locator("header").getByRole("link", { name: "Shelf (1)" }).waitFor();
 });
 

@@ -1,7 +1,7 @@
 //! Durations in whole milliseconds.
 
 use std::num::{NonZeroU64, ParseIntError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Parses a duration from a whole number of milliseconds, at least 1.
 ///
@@ -32,6 +32,14 @@ pub fn format_duration(duration: Duration) -> String {
         1 => format!("1 {unit}"),
         number => format!("{number} {unit}s"),
     }
+}
+
+/// How long ago a time in Unix epoch milliseconds was, such as `3 days ago`; `0 seconds ago` for one to come.
+#[must_use]
+pub fn format_age(time_ms: i64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let time = Duration::from_millis(u64::try_from(time_ms).unwrap_or_default());
+    format!("{} ago", format_duration(now.saturating_sub(time)))
 }
 
 #[cfg(test)]

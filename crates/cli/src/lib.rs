@@ -4,9 +4,11 @@
 //! - [`SecretParser`], [`CommaSeparated`]: values that errors must not print, such as URLs with a password, and
 //!   files with them.
 //! - [`escape_controls`], [`escape_controls_in_json`]: text of others, for terminals and logs.
+//! - [`Causes`]: an error with its causes.
 //! - [`OperatorArguments`]: what an operator says about the use of the catalogue.
-//! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][], [`format_duration`][]: durations.
+//! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][], [`format_age`][], [`format_duration`][]: durations.
 
+mod causes;
 mod duration;
 mod escape;
 mod manual;
@@ -14,7 +16,8 @@ mod operator;
 mod parse;
 mod secret;
 
-pub use duration::{format_duration, parse_delay_milliseconds, parse_milliseconds};
+pub use causes::Causes;
+pub use duration::{format_age, format_duration, parse_delay_milliseconds, parse_milliseconds};
 pub use escape::{escape_controls, escape_controls_in_json};
 pub use operator::{DataLicense, InvalidLicense, OperatorArguments};
 pub use parse::parse;

@@ -11,6 +11,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use chart_index_cli::Causes;
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{MalformedNoteHash, ReadError};
 use chart_index_ratelimit::{Group, Refusal, Scope};
@@ -267,7 +268,7 @@ impl ApiError {
     /// quote the request.
     #[must_use]
     pub fn causes(&self) -> Option<impl fmt::Display> {
-        self.status().is_server_error().then_some(Chain(self))
+        self.status().is_server_error().then_some(Causes(self))
     }
 
     pub(crate) fn detail(&self) -> Cow<'static, str> {
@@ -432,29 +433,8 @@ const fn client_of(scope: Scope) -> &'static str {
     }
 }
 
-/// Displays an error with its chain of causes, on one line. Some errors end with the text of their cause.
-struct Chain<'a>(&'a dyn Error);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = self.0.to_string();
-        f.write_str(&text)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            let cause_text = error.to_string();
-            if !text.ends_with(&cause_text) {
-                write!(f, ": {cause_text}")?;
-            }
-            text = cause_text;
-            cause = error.source();
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io;
 
     use axum::http::header::CACHE_CONTROL;
     use http_body_util::BodyExt;
@@ -477,23 +457,6 @@ mod tests {
     async fn body(error: ApiError) -> String {
         let bytes = error.into_response().into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(bytes.to_vec()).unwrap()
-    }
-
-    /// Whether its text ends with that of its cause.
-    #[derive(Debug, thiserror::Error)]
-    enum Outer {
-        #[error("read a chart: {0}")]
-        Repeats(#[source] io::Error),
-        #[error("read a chart")]
-        Names(#[source] io::Error),
-    }
-
-    #[test]
-    fn causes_are_named_once() {
-        let refused = || io::Error::other("connection refused");
-        for error in [Outer::Repeats(refused()), Outer::Names(refused())] {
-            assert_eq!(Chain(&error).to_string(), "read a chart: connection refused");
-        }
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder, Retryable};
+use chart_index_cli::Causes;
 use chart_index_store::StoreError;
 use chart_index_telemetry::print;
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
-
-use crate::report::error_chain;
 
 /// Retries of store calls, with pauses of up to 30 s in total. With an acquire timeout of 10 s per attempt, a
 /// call fails after about two minutes. That is enough for a restart or a failover of PostgreSQL, but not for an
@@ -68,7 +67,7 @@ where
             }
         })
         .notify(|error, pause| {
-            let error = error_chain(error);
+            let error = Causes(error).to_string();
             print(Level::WARN, format_args!("{error}; retrying in {pause:.1?}"));
         })
         .await

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use chart_index_cli::Causes;
 use chart_index_client::HashFilter;
 use chart_index_store::{HashFilterState, NewHashFilter, Store};
 use chart_index_telemetry::print;
@@ -13,7 +14,7 @@ use tracing::Level;
 
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
-use crate::report::{error_chain, plural};
+use crate::report::plural;
 use crate::stdout;
 
 /// This many changed charts make a new filter due, whatever its size and age.
@@ -113,7 +114,7 @@ pub(crate) async fn follow(store: Store) -> Infallible {
             }
             Ok(None) => (),
             Err(error) => {
-                let error = error_chain(error.as_ref());
+                let error = Causes(error.as_ref()).to_string();
                 tracing::warn!(error, "hash filter not built");
             }
         }

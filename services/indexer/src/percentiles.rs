@@ -3,12 +3,12 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use chart_index_cli::Causes;
 use chart_index_store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
-use crate::report::error_chain;
 
 /// How old `follow` lets them become.
 const MAX_AGE: Duration = Duration::from_hours(24);
@@ -25,7 +25,7 @@ pub(crate) async fn compute(store: &Store) -> Result<(), StoreError> {
 pub(crate) async fn follow(store: Store) -> Infallible {
     loop {
         if let Err(error) = store.compute_percentiles(now_ms(), MAX_AGE).await {
-            tracing::warn!(error = error_chain(&error), "percentiles not computed");
+            tracing::warn!(error = %Causes(&error), "percentiles not computed");
         }
         tokio::time::sleep(INTERVAL).await;
     }

@@ -247,11 +247,6 @@ impl Report {
     }
 }
 
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
 /// A count with its noun, which gets an `s` unless the count is 1.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }

@@ -1,10 +1,9 @@
 //! `chart-indexer status`: prints the state of the catalogue, and of what follows it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
-use chart_index_cli::format_duration;
+use chart_index_cli::{Causes, format_age};
 use chart_index_domain::{CataloguePoll, ExportManifest, Position};
 use chart_index_search::{MeilisearchArguments, NodeReport, NodeUrl, SearchConfig, SearchError, describe};
 use chart_index_store::{CatalogueCounts, HashFilterState, LastIngest, MirrorState, ServerReport, Store};
@@ -12,9 +11,8 @@ use clap::Args;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
-use crate::clock::now_ms;
 use crate::export::newest_export;
-use crate::report::{error_chain, plural};
+use crate::report::plural;
 use crate::stdout;
 
 /// What `status` prints, and how.
@@ -142,7 +140,7 @@ impl Status {
         lines.extend(self.mirror.iter().map(|(mirror, refusals)| ("mirror", mirror_text(mirror, *refusals))));
         lines.extend(self.purged.map(|position| ("purges", format!("sequence {position}"))));
         lines.extend(self.export.iter().map(|(path, export, is_withdrawn)| {
-            let (age, sizes) = (ago(export.exported_at_ms), sizes(export.chartsets, export.charts));
+            let (age, sizes) = (format_age(export.exported_at_ms), sizes(export.chartsets, export.charts));
             let withdrawn = if *is_withdrawn { ", withdrawn since a removal" } else { "" };
             ("export", format!("{}, {age}, {sizes}{withdrawn}", path.display()))
         }));
@@ -151,17 +149,19 @@ impl Status {
 }
 
 fn ingest_text(LastIngest { began_at_ms, completed_at_ms }: LastIngest) -> String {
-    let began = format!("began {}", ago(began_at_ms));
+    let began = format!("began {}", format_age(began_at_ms));
     match completed_at_ms {
-        Some(completed) if completed >= began_at_ms => format!("{began}, complete {}", ago(completed)),
-        Some(completed) => format!("{began}, not complete; the one before complete {}", ago(completed)),
+        Some(completed) if completed >= began_at_ms => format!("{began}, complete {}", format_age(completed)),
+        Some(completed) => {
+            format!("{began}, not complete; the one before complete {}", format_age(completed))
+        }
         None => format!("{began}, not complete"),
     }
 }
 
 fn filter_text(filter: HashFilterState) -> String {
     let (hashes, changed) = (plural(filter.hashes, "chart"), plural(filter.changed_charts, "chart"));
-    format!("{hashes}, built {}, {changed} changed since", ago(filter.built_at_ms))
+    format!("{hashes}, built {}, {changed} changed since", format_age(filter.built_at_ms))
 }
 
 fn node_json(url: &NodeUrl, node: &Result<NodeReport, SearchError>) -> Value {
@@ -191,7 +191,7 @@ fn node_text(url: &NodeUrl, node: &Result<NodeReport, SearchError>) -> String {
 fn problem(node: &Result<NodeReport, SearchError>) -> Option<String> {
     match node {
         Ok(node) => node.problem.map(str::to_owned),
-        Err(error) => Some(error_chain(error)),
+        Err(error) => Some(Causes(error).to_string()),
     }
 }
 
@@ -203,10 +203,4 @@ fn mirror_text(mirror: &MirrorState, refusals: u64) -> String {
 
 fn sizes(chartsets: u64, charts: u64) -> String {
     format!("{}, {}", plural(chartsets, "chartset"), plural(charts, "chart"))
-}
-
-/// How long ago a time in Unix epoch milliseconds was, such as `3 days ago`.
-fn ago(time_ms: i64) -> String {
-    let age_ms = now_ms().saturating_sub(time_ms);
-    format!("{} ago", format_duration(Duration::from_millis(u64::try_from(age_ms).unwrap_or(0))))
 }

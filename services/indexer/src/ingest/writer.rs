@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use chart_index_cli::Causes;
 use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_instrumentation::child_span;
 use chart_index_store::{InputFingerprint, PutEffect, StoreError};
@@ -12,7 +13,7 @@ use tracing::{Instrument, Span};
 use super::batches::Batches;
 use super::outcome::{RecordedOutcome, StoredChartset};
 use super::reader::StoredHashes;
-use crate::report::{ChartsetLine, ChartsetOutcome, error_chain};
+use crate::report::{ChartsetLine, ChartsetOutcome};
 use crate::song_folder::{RefusedFile, SongFolder};
 
 #[derive(Clone)]
@@ -87,7 +88,7 @@ impl Writer {
         let span = child_span(|| tracing::debug_span!("store"));
         let put = match batches.put(draft, &self.stop).instrument(span).await {
             Err(error) if error.is_rejected() => {
-                let reason = Some(error_chain(&error));
+                let reason = Some(Causes(&error).to_string());
                 return Ok(ChartsetLine { outcome: ChartsetOutcome::Failed, reason, ..line });
             }
             put => put?,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chart_index_chartfile::MAX_FILE_BYTES;
+use chart_index_cli::Causes;
 use chart_index_domain::{ChartDraft, FileDigest, NoteHash};
 use chart_index_store::{MirrorState, RefusedChange, StoreError};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -15,7 +16,6 @@ use super::page::ChangedChart;
 use super::upstream::RoxResponse;
 use crate::clock::now_ms;
 use crate::import::draft_of_rox;
-use crate::report::error_chain;
 
 /// The number of files that are fetched at once.
 const FETCHES: usize = 4;
@@ -57,7 +57,7 @@ impl Refusal {
 
     /// PostgreSQL rejects its values.
     pub(super) fn rejected(error: &StoreError) -> Self {
-        Self { reason: error_chain(error), may_be_late: false }
+        Self { reason: Causes(error).to_string(), may_be_late: false }
     }
 }
 

@@ -6,13 +6,12 @@ use std::path::Path;
 use std::thread;
 use std::time::SystemTime;
 
-use chart_index_cli::format_duration;
+use chart_index_cli::{format_age, format_duration};
 use chart_index_http::ApiError;
 use chart_index_objects::ObjectStoreUrl;
 use chart_index_store::Store;
 use chart_index_telemetry::memory_limit;
 
-use super::ago;
 use super::finding::{Finding, Findings, Subject};
 use crate::arguments::{CheckArguments, ServeArguments, Service};
 use crate::composition::{bind, server_config};
@@ -170,7 +169,7 @@ pub(super) async fn check_exports(arguments: &ServeArguments, store: &Store) -> 
             return Some(EXPORTS.problem(causes));
         }
     };
-    let written = format!("the newest was written {}", ago(newest.exported_at_ms));
+    let written = format!("the newest was written {}", format_age(newest.exported_at_ms));
     Some(match store.has_removal_after(newest.lineage, newest.sequence).await {
         Ok(true) => EXPORTS.warning(format!("{written}, and is withdrawn since a removal")),
         // PostgreSQL has findings of its own.

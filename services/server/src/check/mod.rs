@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use chart_index_cli::format_duration;
 use chart_index_telemetry::print;
 use tokio::runtime::Runtime;
 use tracing::Level;
@@ -63,11 +62,4 @@ fn check_clock(subject: Subject, clock_ms: i64) -> Finding {
     let difference = here.abs_diff(there);
     let text = format!("the clock differs by {} ms from that of this machine", difference.as_millis());
     if difference > MAX_CLOCK_DIFFERENCE { subject.warning(text) } else { subject.ok(text) }
-}
-
-/// How long ago a time in Unix epoch milliseconds was, such as `3 days ago`.
-fn ago(time_ms: i64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let age = now.saturating_sub(Duration::from_millis(time_ms.unsigned_abs()));
-    format!("{} ago", format_duration(age))
 }

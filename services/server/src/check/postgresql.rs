@@ -1,12 +1,12 @@
 //! PostgreSQL: the server, the database, the schema, the standby, and when the catalogue was last ingested.
 
 use std::error::Error;
-use std::fmt::Write;
 
+use chart_index_cli::{Causes, format_age};
 use chart_index_store::{ServerReport, Store};
 
+use super::check_clock;
 use super::finding::{Finding, Subject};
-use super::{ago, check_clock};
 use crate::arguments::ServeArguments;
 
 const SERVER: Subject = Subject { name: "postgresql", document: "docs/operations/install.md#postgresql" };
@@ -31,7 +31,7 @@ pub(super) async fn check(arguments: &ServeArguments, store: &Store) -> Vec<Find
     let report = match store.server_report().await {
         Ok(report) => report,
         Err(error) => {
-            let cause = store.connection_failure().unwrap_or_else(|| chain(&error));
+            let cause = store.connection_failure().unwrap_or_else(|| Causes(&error).to_string());
             return vec![SERVER.problem(cause)];
         }
     };
@@ -49,7 +49,7 @@ pub(super) async fn check(arguments: &ServeArguments, store: &Store) -> Vec<Find
         }
         Err(error) => {
             // The cause says what to do.
-            let cause = error.source().map_or_else(|| error.to_string(), chain);
+            let cause = Causes(error.source().unwrap_or(&error)).to_string();
             findings.push(SCHEMA.problem(cause));
         }
     }
@@ -83,14 +83,14 @@ async fn check_locale(store: &Store, report: &ServerReport) -> Finding {
             "{} has no letters outside of ASCII: searches for creators in other scripts read every row",
             report.locale
         )),
-        Err(error) => LOCALE.problem(chain(&error)),
+        Err(error) => LOCALE.problem(Causes(&error).to_string()),
     }
 }
 
 async fn check_standby(store: &Store) -> Option<Finding> {
     let lag = match store.standby_lag().await.transpose()? {
         Ok(lag) => lag,
-        Err(error) => return Some(STANDBY.problem(chain(&error))),
+        Err(error) => return Some(STANDBY.problem(Causes(&error).to_string())),
     };
     let text = format!("it lacks {lag} bytes of the WAL");
     Some(if lag > MAX_STANDBY_LAG_BYTES { STANDBY.warning(text) } else { STANDBY.ok(text) })
@@ -103,24 +103,15 @@ async fn check_ingest(store: &Store) -> Finding {
             return match store.mirror_state().await {
                 Ok(Some(mirror)) => INGEST.ok(format!("none: a mirror of {}", mirror.upstream)),
                 Ok(None) => INGEST.warning("none yet"),
-                Err(error) => INGEST.problem(chain(&error)),
+                Err(error) => INGEST.problem(Causes(&error).to_string()),
             };
         }
-        Err(error) => return INGEST.problem(chain(&error)),
+        Err(error) => return INGEST.problem(Causes(&error).to_string()),
     };
     match last.completed_at_ms.filter(|completed_at_ms| *completed_at_ms >= last.began_at_ms) {
-        Some(completed_at_ms) => INGEST.ok(format!("complete {}", ago(completed_at_ms))),
-        None => INGEST.warning(format!("the last one began {} and is not complete", ago(last.began_at_ms))),
+        Some(completed_at_ms) => INGEST.ok(format!("complete {}", format_age(completed_at_ms))),
+        None => {
+            INGEST.warning(format!("the last one began {} and is not complete", format_age(last.began_at_ms)))
+        }
     }
-}
-
-/// The error with its causes, on one line.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -1,10 +1,10 @@
 //! The optional servers: Redis, Meilisearch and the object store.
 
+use chart_index_cli::Causes;
 use chart_index_store::Store;
 
 use super::check_clock;
 use super::finding::{Finding, Subject};
-use super::postgresql::chain;
 use crate::arguments::ServeArguments;
 use crate::composition::{redis_config, search_config};
 
@@ -58,7 +58,7 @@ pub(super) async fn check_meilisearch(arguments: &ServeArguments, store: &Store)
     let findings = nodes.into_iter().map(|(url, node)| {
         let node = match node {
             Ok(node) => node,
-            Err(error) => return MEILISEARCH.problem(format!("{url}: {}", chain(&error))),
+            Err(error) => return MEILISEARCH.problem(format!("{url}: {}", Causes(&error))),
         };
         let version = node.version.as_deref();
         match (version, node.problem) {
@@ -81,6 +81,6 @@ pub(super) async fn check_meilisearch(arguments: &ServeArguments, store: &Store)
 pub(super) async fn check_objects(store: &Store) -> Option<Finding> {
     Some(match store.objects()?.check().await {
         Ok(()) => OBJECTS.ok("objects can be read"),
-        Err(error) => OBJECTS.problem(chain(&error)),
+        Err(error) => OBJECTS.problem(Causes(&error).to_string()),
     })
 }

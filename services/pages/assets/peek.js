@@ -71,15 +71,18 @@ function take(strip) {
 
 function close() {
   clearTimeout(timer);
+  timer = 0;
   shown?.remove();
   shown = null;
 }
 
 async function open(strip) {
   const { pathname } = strip.closest(ROWS).querySelector("a[href^='/charts/']");
+  const asked = timer;
   if (!moments.has(pathname) && performance.now() >= acceptsAt) moments.set(pathname, load(pathname));
   const moment = await moments.get(pathname);
-  if (moment && aim === strip && strip.isConnected && !shown) show(strip, moment);
+  // It may have been closed meanwhile.
+  if (moment && timer === asked && strip.isConnected) show(strip, moment);
 }
 
 /** The notes of these seconds, or null. */

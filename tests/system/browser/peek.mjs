@@ -52,6 +52,28 @@ for (const viewport of [{ width: 1280, height: 800 }, { width: 820, height: 1000
   });
 }
 
+pageTest("Escape while a preview loads keeps it closed", {}, async (page) => {
+  await page.goto(LIST);
+  const requests = [];
+  await page.route(/\/preview$/, (route) => requests.push(route));
+  await strip(page).hover({ force: true });
+  await until(() => requests.length === 1, "a request");
+  await page.keyboard.press("Escape");
+  const shown = await page.evaluateHandle(() => {
+    const nodes = [];
+    new MutationObserver((changes) => nodes.push(...changes.flatMap(({ addedNodes }) => [...addedNodes]))).observe(document.body, { childList: true });
+    return nodes;
+  });
+  const response = page.waitForResponse(/\/preview$/);
+  await requests[0].continue();
+  await (await response).finished();
+  // The pointer is still on the first strip. The second one is shown after its preview, later than the first would be.
+  await page.unroute(/\/preview$/);
+  await strip(page, 1).hover({ force: true });
+  await peek(page).waitFor();
+  assert.equal(await shown.evaluate((nodes) => nodes.filter(({ className }) => className === "peek").length), 1);
+});
+
 pageTest("the focus shows the moment too", {}, async (page) => {
   await page.goto(LIST);
   await page.locator("#list h2 a").first().focus();

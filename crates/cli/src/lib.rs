@@ -6,7 +6,8 @@
 //! - [`escape_controls`], [`escape_controls_in_json`]: text of others, for terminals and logs.
 //! - [`Causes`]: an error with its causes.
 //! - [`OperatorArguments`]: what an operator says about the use of the catalogue.
-//! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][], [`format_age`][], [`format_duration`][]: durations.
+//! - [`parse_milliseconds`][], [`parse_delay_milliseconds`][], [`format_duration`][], [`format_age`][]:
+//!   durations and ages.
 
 mod causes;
 mod duration;

@@ -150,6 +150,19 @@ fn address_in_use_is_found_before_the_ingest() {
     }
 }
 
+#[test]
+fn address_without_a_host_or_with_a_port_that_is_too_high_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library("Only");
+    for address in [":8180", "8180", "127.0.0.1:", "127.0.0.1:64525"] {
+        let mut command = command(folder.path(), &library.root(), free_address());
+        let run = command.env("LISTEN", address).stderr(Stdio::piped()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{address}: {stderr}");
+        assert!(stderr.starts_with(&format!("LISTEN={address}: accepts an address")), "{stderr}");
+    }
+}
+
 #[tokio::test]
 async fn second_run_needs_a_folder_and_an_address_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

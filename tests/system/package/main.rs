@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chart_index_system_tests::{run, strip_programs};
-use chart_index_tests::{program, samples, within, workspace_root};
+use chart_index_tests::{PrivateMeilisearch, program, samples, within, workspace_root};
 use serde_json::Value;
 
 use crate::machine::Machine;
@@ -40,6 +40,10 @@ async fn package_is_installed_upgraded_and_removed() {
         start.elapsed()
     );
     check_services(&machine).await;
+    match PrivateMeilisearch::program() {
+        Some(meilisearch) => search(&machine, &meilisearch, total).await,
+        None => eprintln!("SKIPPED: Meilisearch beside the package (there is none on the PATH)"),
+    }
     let made = || package(&programs, env!("CARGO_PKG_VERSION"), folder.path());
     upgrade(&machine, &std::env::var_os("PACKAGE").map_or_else(made, PathBuf::from), total).await;
     remove(&machine);
@@ -56,15 +60,22 @@ fn package(programs: &Path, version: &str, folder: &Path) -> PathBuf {
     files.next().expect("a package")
 }
 
-/// Runs the commands of the section "Debian package".
-fn install(machine: &Machine) {
+/// The commands of the section "Debian package": those that install and configure, and those for Meilisearch.
+fn commands() -> (Vec<String>, Vec<String>) {
     let page = std::fs::read_to_string(workspace_root().join("docs/operations/install.md")).expect("a page");
     let (_, section) = page.split_once("\n## Debian package\n").expect("a section");
     let (section, _) = section.split_once("\n## ").expect("another section");
-    let mut blocks = section.split("```sh\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
-    machine.run(blocks.next().expect("a block"));
+    let blocks = section.split("```sh\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
+    blocks.map(str::to_owned).partition(|block| !block.contains("MEILISEARCH_URL"))
+}
+
+/// Runs the commands that install and configure.
+fn install(machine: &Machine) {
+    let (blocks, _) = commands();
+    let (first, others) = blocks.split_first().expect("a block");
+    machine.run(first);
     check_that_nothing_runs(machine);
-    for block in blocks {
+    for block in others {
         machine.run(block);
     }
 }
@@ -115,6 +126,27 @@ async fn check_services(machine: &Machine) {
         let is_json = |line: &str| serde_json::from_str::<Value>(line).is_ok_and(|line| line.is_object());
         assert!(!log.is_empty() && log.lines().all(|line| is_json(line) == (format == "json")), "{log}");
     }
+}
+
+/// Meilisearch answers lists once its URL is set.
+async fn search(machine: &Machine, meilisearch: &Path, total: u64) {
+    machine.copy(meilisearch, "/usr/local/bin/meilisearch");
+    machine.run(
+        "systemd-run --unit=meilisearch --property=StateDirectory=meilisearch \
+         --property=WorkingDirectory=/var/lib/meilisearch \
+         meilisearch --no-analytics --max-indexing-memory=1GiB",
+    );
+    let (_, blocks) = commands();
+    for block in blocks {
+        machine.run(&block);
+    }
+    let list = "curl --silent --dump-header - --output /dev/null http://127.0.0.1:8080/api/chartsets";
+    let is_searched = async || {
+        let headers = machine.output(list).stdout;
+        String::from_utf8_lossy(&headers).contains("search-engine: meilisearch").then_some(())
+    };
+    within(Duration::from_mins(1), is_searched).await;
+    assert_eq!(wait_for_charts(machine).await, total);
 }
 
 /// Configuration and data are as before, and the new programs run.

@@ -102,8 +102,13 @@ export function variantOf(keys, notes) {
     rows[rows.length - 1] |= 1 << column;
     previous = start;
   }
+  // The last four rows, of up to 7 columns, are 28 bits.
+  let window = 0;
   const windows = new Set();
-  for (let end = 4; end <= rows.length; end += 1) windows.add(rows.slice(end - 4, end).join());
+  for (const [index, row] of rows.entries()) {
+    window = ((window << 7) | row) & 0xfffffff;
+    if (index >= 3) windows.add(window);
+  }
   return rows.length >= 32 && windows.size >= 16 ? hex(blake3(Uint8Array.from([1, keys, ...rows]))) : undefined;
 }
 

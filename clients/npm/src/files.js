@@ -4,6 +4,9 @@ import { chartFilesOf, isArchive } from "./archives.js";
 import { MAX_FILE_BYTES, hashChartFile, isChartFile, withoutReplaced } from "./chart_files.js";
 import { refuse } from "./note_hash.js";
 
+/** Why a file has no charts that may be read at another time. */
+export const UNREADABLE = "the file cannot be read";
+
 /** Whether a file is read, by its name: a chart file or an archive. */
 export const isRead = (path) => isChartFile(path) || isArchive(path);
 
@@ -42,4 +45,4 @@ async function chartsOf({ path, file, reason }) {
 }
 
 /** Files are of others: whatever is wrong with one, the others are read. */
-const reasonOf = (error) => (error.name === "NotReadableError" ? "the file cannot be read" : error.message);
+const reasonOf = (error) => (error.name === "NotReadableError" ? UNREADABLE : error.message);

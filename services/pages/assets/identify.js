@@ -1,218 +1,281 @@
 // "Identify": hashes chart files in the browser and looks the hashes up. No file leaves the machine.
 
 import { ChartIndex } from "../../../clients/npm/src/client.js";
-import { filesRead, hashFile, isRead } from "../../../clients/npm/src/files.js";
+import { MAX_FILES, chartFilesIn, readFiles } from "./identify_files.js";
+import { Incomplete, askForNew } from "./identify_sets.js";
+import { count, counted, hide, section, show } from "./identify_table.js";
+import { filesOf, folders, forget } from "./library.js";
+import { element, find as findIn } from "./page.js";
 
-const MAX_FILES = 10_000;
-const MAX_DEPTH = 8;
 /** How many charts are looked up at a time. */
 const MAX_HASHES = 1_000;
-/** How many conversions of a chart are named. */
-const MAX_NAMED = 3;
 /** From this number of charts on, the hash filter is downloaded, and only charts that it may contain are looked up. */
 const MIN_FILTERED = 100;
-/** The table shows so many charts. The file with all of them has no limit. */
-const MAX_ROWS = 2_000;
+/** How often the progress is shown. */
+const PROGRESS_MS = 100;
 
-const section = document.querySelector("#identify");
-const status = section.querySelector("output");
-const table = section.querySelector("table");
-const save = section.querySelector(".save");
-const find = (selector) => section.querySelector(selector);
+const find = (selector) => findIn(selector, section);
+const status = find("output");
+const [bar, cancel] = [find("progress"), find(".cancel")];
 
-/** The run that shows its results: a new choice ends the one before it. */
+const REPLACED = new Error("another run has begun");
+const CANCELLED = new Error("cancelled");
+
+/** What runs: a new one ends the one before it. */
 let current;
 
-/** Shows how far a run is; false if another one has replaced it. */
-function say(run, text) {
-  if (current !== run) return false;
-  status.textContent = text;
-  return true;
+class Run {
+  #controller = new AbortController();
+  #shownAt = -Infinity;
+  workerUrl = section.dataset.worker;
+  /** Fails when the run is ended. */
+  aborted = new Promise((_, reject) => this.signal.addEventListener("abort", () => reject(this.signal.reason)));
+
+  get signal() {
+    return this.#controller.signal;
+  }
+
+  abort(reason) {
+    this.#controller.abort(reason);
+  }
+
+  /** Says what is done; throws if the run was ended. */
+  say(text) {
+    this.signal.throwIfAborted();
+    if (status.textContent !== text) status.textContent = text;
+  }
+
+  /** The same, with how far it is, and lets the page respond. Numbers change too often to be read out. */
+  async progress(text, done, total) {
+    this.say(`${text} …`);
+    if (performance.now() - this.#shownAt < PROGRESS_MS) return;
+    if (total) [bar.max, bar.value] = [total, done];
+    else bar.removeAttribute("value");
+    bar.nextElementSibling.textContent = [done, total].flatMap((number) => number ? count(number) : []).join(" of ");
+    await (globalThis.scheduler?.yield?.() ?? new Promise((resolve) => setTimeout(resolve)));
+    this.#shownAt = performance.now();
+  }
 }
 
-function counted(number, noun) {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-/** Identifies what was chosen or dropped: files, folders, archives. */
-async function identify(items) {
-  const run = {};
+/** Runs a function once the one before it has ended. Says what it returns. */
+function begin(task) {
+  const [previous, run] = [current, new Run()];
   current = run;
-  table.hidden = save.hidden = true;
-  say(run, "Reading files …");
-  const files = [];
-  for (const item of items) await collect(item, files, MAX_DEPTH);
-  const charts = chartFilesAmong(files);
+  run.aborted.catch(() => {});
+  previous?.abort(REPLACED);
+  section.setAttribute("aria-busy", "true");
+  run.over = (async () => {
+    await previous?.over;
+    const text = await task(run).catch(failure);
+    if (current !== run) return;
+    current = undefined;
+    section.removeAttribute("aria-busy");
+    status.textContent = text;
+  })();
+}
+
+const failure = (error) => (error === CANCELLED ? "Cancelled." : `That failed: ${error.message}.`);
+
+/** Identifies what a function adds to the results: charts, and reasons of what cannot be read. It returns a note. */
+function identify(read) {
+  hide();
+  for (const list of ["#missing", "#new"]) find(list).hidden = true;
   const results = [];
-  for (const [index, file] of charts.entries()) {
-    if (!say(run, `Reading ${index + 1} of ${counted(charts.length, "file")} …`)) return;
-    results.push(...(await resultsOf(file)));
-  }
-  if (charts.length === 0) say(run, "No .osu, .qua, .sm or .ssc file, and no archive with one.");
-  else if (await lookUpAll(run, results)) show(run, results);
+  return begin(async (run) => {
+    let note = "";
+    try {
+      note = await read(run, results);
+      if (results.length === 0) return "No .osu, .qua, .sm or .ssc file, and no archive with one.";
+      await lookUpAll(run, results);
+    } catch (error) {
+      if (error === REPLACED || results.length === 0) throw error;
+      note = failure(error);
+    }
+    const why = run.signal.aborted ? "cancelled before it was looked up" : "the index does not respond; try again later";
+    for (const result of results) if (result.hash && !result.status) result.reason = why;
+    offer(results);
+    await showLibrary();
+    return [show(results), note].filter(Boolean).join(" ");
+  });
 }
 
-// --- Files ---
-
-/** Adds a file with its path, or those in a folder. */
-async function collect(item, files, depth) {
-  if (files.length >= MAX_FILES) return;
-  if (item instanceof File) {
-    files.push({ path: item.webkitRelativePath || item.name, file: item });
-  } else if (item.isFile) {
-    const file = await new Promise((resolve, reject) => item.file(resolve, reject));
-    files.push({ path: item.fullPath.replace(/^\//, ""), file });
-  } else if (item.isDirectory && depth > 0) {
-    for (const entry of await entriesInFolder(item)) await collect(entry, files, depth - 1);
-  }
-}
-
-/** The entries of a folder, which a browser reads in portions of a hundred. */
-async function entriesInFolder(folder) {
-  const reader = folder.createReader();
-  const entries = [];
-  for (;;) {
-    const portion = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-    if (portion.length === 0) return entries;
-    entries.push(...portion);
-  }
-}
-
-/** The files that are read: all that were chosen themselves, and of a folder what its game reads. */
-function chartFilesAmong(files) {
-  const isInFolder = ({ path }) => path.includes("/");
-  const chosen = files.filter((file) => !isInFolder(file) && isRead(file.path));
-  return [...chosen, ...filesRead(files.filter(isInFolder), ({ path }) => path)];
-}
-
-/** A result for each chart of a file or an archive, and one that says why for each that cannot be read. */
-async function resultsOf({ path, file }) {
-  const charts = (await hashFile(path, file)).map(({ chart: difficulty, ...result }) => ({ difficulty, ...result }));
-  return charts.length > 0 ? charts : [{ file: path, reason: "no chart file in the archive" }];
-}
+/** Reads what was chosen or dropped: files, folders, archives. */
+const readItems = (items) => async (run, results) => {
+  const files = await chartFilesIn(items, run);
+  const handles = new Map(items.filter(({ kind }) => kind === "directory").map((handle) => [handle.name, handle]));
+  const isKept = await readFiles(files, handles, run, results);
+  const notes = [];
+  if (files.length >= MAX_FILES) notes.push(`Only the first ${count(MAX_FILES)} files were read.`);
+  if (!isKept) notes.push("This browser does not remember them.");
+  return notes.join(" ");
+};
 
 // --- Look-ups ---
 
-/** Adds what the index knows of the charts. False if a new choice has replaced this one. */
+const clientOf = (run) => new ChartIndex("/", { wait: (ms, { status }) => countDown(run, ms, status) });
+
+/** Adds what the index knows of the charts. Charts without a status were not looked up. */
 async function lookUpAll(run, results) {
-  const index = new ChartIndex("/", { wait: (ms, { status }) => countDown(run, ms, status) });
+  const index = clientOf(run);
   let asked = results.filter(({ hash }) => hash);
-  try {
-    if (asked.length >= MIN_FILTERED) {
-      if (!say(run, "Reading the list of charts …")) return false;
-      // Without it, all charts are looked up.
-      const filter = await index.hashFilter().catch(() => undefined);
-      asked = asked.filter(({ hash }) => filter?.has(hash) ?? true);
+  const isMany = asked.length >= MIN_FILTERED;
+  if (isMany) {
+    await run.progress("Reading the list of charts");
+    // Without it, all charts are looked up.
+    const filter = await index.hashFilter({ signal: run.signal }).catch(() => run.signal.throwIfAborted());
+    for (const [at, result] of asked.entries()) {
+      await run.progress("Comparing with the list of charts", at, asked.length);
+      if (filter && !filter.has(result.hash)) result.status = "unknown";
     }
-    await lookUp(run, "Looking up …", asked, (batch) => index.lookupMany(batch));
-    const unknown = results.filter(({ chart, reason, variant }) => variant && !chart && !reason);
-    const options = { include: ["variants"] };
-    await lookUp(run, "Looking for conversions …", unknown, (batch) => index.lookupMany(batch, options));
-  } catch {
-    const left = asked.filter(({ status }) => !status);
-    for (const result of left) result.reason = "the index does not respond; try again later";
+    asked = asked.filter(({ status }) => !status);
   }
-  return current === run;
+  try {
+    await lookUp(run, "Looking up", asked, (batch) => index.lookupMany(batch, { include: ["rating", "links"], signal: run.signal }));
+    if (!isMany) await lookUpConversions(run, results.filter(isUnknown), index);
+  } catch {
+    // What is known until then is shown.
+    run.signal.throwIfAborted();
+  }
 }
 
 /** Adds what a function looks up of charts, by batches, so that what is known before a failure is shown. */
 async function lookUp(run, text, results, ask) {
-  for (let start = 0; start < results.length && say(run, text); start += MAX_HASHES) {
+  for (let start = 0; start < results.length; start += MAX_HASHES) {
+    await run.progress(text, start, results.length);
     const batch = results.slice(start, start + MAX_HASHES);
-    for (const [index, { status, chart, variants, sources }] of (await ask(batch)).entries()) {
-      Object.assign(batch[index], { status, chart, variants, sources });
+    for (const [index, { status, chart, sources }] of (await ask(batch)).entries()) {
+      Object.assign(batch[index], { status, chart: chart && shownOf(chart), sources });
     }
   }
 }
 
-/** Waits as long as the index asks for, and ends if a new choice has replaced this one. */
+/** The fields that are shown: there may be a hundred thousand charts. */
+const shownOf = ({ title, artist, difficulty, rating, densityPeak }) => ({ title, artist, difficulty, rating, densityPeak });
+
+/** Whether conversions of a chart may be found. */
+const isUnknown = ({ status, chart, variant, variants }) => status && !chart && variant && !variants;
+
+async function lookUpConversions(run, results, index) {
+  for (let start = 0; start < results.length; start += MAX_HASHES) {
+    await run.progress("Looking for conversions", start, results.length);
+    const batch = results.slice(start, start + MAX_HASHES);
+    const found = await index.lookupMany(batch, { include: ["variants"], signal: run.signal });
+    for (const [at, { variants, variantsTotal }] of found.entries()) Object.assign(batch[at], { variants, variantsTotal });
+  }
+}
+
+/** Waits as long as the index asks for. */
 async function countDown(run, ms, status) {
   const why = status === 429 ? "limits look-ups" : "does not respond";
   for (let left = Math.ceil(ms / 1000); left > 0; left -= 1) {
-    if (!say(run, `The index ${why}: continues in ${counted(left, "second")} …`)) throw new Error("replaced");
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    run.say(`The index ${why}: continues in ${counted(left, "second")} …`);
+    await Promise.race([run.aborted, new Promise((resolve) => setTimeout(resolve, 1000))]);
   }
 }
 
-// --- Results ---
+// --- What else can be asked for ---
 
-const COLUMNS = ["file", "chart", "result", "artist", "title", "difficulty", "keys", "hash"];
-
-/** The difficulty in a file that has several. */
-const nameIn = ({ file, difficulty = "" }) => (/\.(?:sm|ssc)$/i.test(file) ? difficulty : "");
-
-/** The values of a result, by column. */
-function rowOf(row) {
-  const { file, hash = "", keys = "", chart, variants = [], reason } = row;
-  const known = chart ?? {};
-  const result = reason ? `cannot tell: ${reason}` : chart ? "in the index" : "not in the index";
-  const conversion = !chart && variants.length > 0 ? ", but a conversion of it is" : "";
-  const { artist = "", title = "", difficulty = "" } = known;
-  return [file, nameIn(row), result + conversion, artist, title, difficulty, keys, hash];
-}
-
-function show(run, results) {
-  const untold = results.filter(({ reason }) => reason).length;
-  const found = results.filter(({ chart }) => chart).length;
-  const counts = [`${found.toLocaleString("en")} in the index`, `${(results.length - found - untold).toLocaleString("en")} not in the index`];
-  if (untold) counts.push(`${untold.toLocaleString("en")} cannot be told`);
-  if (results.length > MAX_ROWS) counts.push(`the first ${MAX_ROWS.toLocaleString("en")} are shown`);
-  say(run, `${counted(results.length, "chart")}: ${counts.join(", ")}.`);
-  find("tbody").replaceChildren(...results.slice(0, MAX_ROWS).map(shown));
-  save.onclick = () => {
-    const href = URL.createObjectURL(new Blob([csv(results)], { type: "text/csv" }));
-    element("a", { href, download: "charts.csv" }).click();
-    URL.revokeObjectURL(href);
+/** Offers what needs further requests. */
+function offer(results) {
+  const known = results.filter(({ chart }) => chart);
+  const [conversions, missing, fresh] = [find(".conversions"), find(".missing"), find(".new")];
+  const offerConversions = () => {
+    const left = results.filter(isUnknown);
+    conversions.hidden = left.length === 0;
+    conversions.textContent = `Conversions of ${count(Math.min(left.length, MAX_HASHES))} charts that are not in the index`;
+    conversions.onclick = () => begin(async (run) => {
+      await lookUpConversions(run, left.slice(0, MAX_HASHES), clientOf(run));
+      offerConversions();
+      return show(results);
+    });
   };
-  table.hidden = save.hidden = false;
+  offerConversions();
+  const sets = new Incomplete(results);
+  const offerMissing = () => {
+    missing.hidden = sets.next === 0;
+    missing.textContent = `Missing difficulties of ${counted(sets.next, "folder")}`;
+  };
+  offerMissing();
+  missing.onclick = () => begin(async (run) => {
+    find("#missing").hidden = false;
+    find("#missing p").textContent = await sets.ask(results, clientOf(run), run);
+    offerMissing();
+    return "The sets that lack charts are listed below.";
+  });
+  fresh.hidden = known.length === 0 || !results.some(({ creator }) => creator);
+  fresh.onclick = () => begin(async (run) => {
+    find("#new").hidden = false;
+    find("#new p").textContent = await askForNew(results, clientOf(run), run);
+    return "What is new is listed below.";
+  });
+  find(".more").hidden = conversions.hidden && missing.hidden && fresh.hidden;
 }
 
-/** RFC 4180. A spreadsheet would run what begins like a formula. */
-function csv(results) {
-  const quoted = (value) => `"${String(value).replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
-  return [COLUMNS, ...results.map(rowOf)].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+// --- The library ---
+
+/** Shows the folders that this browser remembers. */
+async function showLibrary() {
+  const known = await folders().catch(() => []);
+  find("#library").hidden = known.length === 0;
+  find("#library ul").replaceChildren(...known.map(folderLine));
 }
 
-function element(name, properties, ...children) {
-  const node = Object.assign(document.createElement(name), properties);
-  node.append(...children);
-  return node;
+function folderLine({ name, files, charts, readAt, isComplete, handle }) {
+  const time = element("time", { dateTime: new Date(readAt).toISOString() }, new Date(readAt).toLocaleDateString("en", { dateStyle: "medium" }));
+  const numbers = `: ${counted(charts, "chart")} in ${counted(files, "file")}, ${isComplete ? "" : "not completely "}read `;
+  const line = element("li", {}, element("b", {}, element("bdi", {}, name)), numbers, time, " ");
+  if (!handle) return line;
+  const again = element("button", { type: "button", textContent: "Read what has changed" });
+  again.setAttribute("aria-label", `Read what has changed in ${name}`);
+  again.onclick = async () => {
+    if ((await handle.requestPermission({ mode: "read" })) === "granted") identify(readItems([handle]));
+  };
+  line.append(again);
+  return line;
 }
 
-const isolated = (text) => element("bdi", {}, text);
-
-function link({ hash, artist, title, difficulty }) {
-  const name = `${artist ? `${artist} – ` : ""}${title || "Untitled"} [${difficulty}]`;
-  return element("a", { href: `/charts/${hash}` }, isolated(name));
-}
-
-/** The row of a result: its file, what it is, and its hash. */
-function shown(row) {
-  const { file, hash = "", keys, chart, variants = [], reason } = row;
-  const name = nameIn(row);
-  const heading = element("th", { scope: "row" }, isolated(file));
-  if (name) heading.append(" ", element("span", { className: "by" }, isolated(name)));
-  const cell = element("td", {});
-  if (reason) {
-    cell.append(`Cannot tell: ${reason}`);
-  } else if (chart) {
-    cell.append(link({ ...chart, hash }));
-  } else {
-    cell.append("Not in the index");
-    for (const [index, variant] of variants.slice(0, MAX_NAMED).entries()) {
-      cell.append(index ? ", " : ", but the same rows are in ", link(variant));
+/** The charts of all folders, as they were read. */
+async function readLibrary(run, results) {
+  for (const { name } of await folders()) {
+    await run.progress("Reading the library");
+    for (const { path, charts } of (await filesOf(name)).values()) {
+      for (const chart of charts) results.push({ file: path, ...chart });
     }
   }
-  const code = hash && element("code", { title: hash }, hash.slice(0, 8));
-  return element("tr", {}, heading, cell, element("td", {}, keys ? `${keys}K` : ""), element("td", {}, code));
+}
+
+function startLibrary() {
+  showLibrary();
+  find(".recall").onclick = () => identify(readLibrary);
+  find(".forget").onclick = () => begin(async () => {
+    await forget();
+    hide();
+    find(".more").hidden = true;
+    await showLibrary();
+    return "Forgotten: this browser has nothing of your folders any more.";
+  });
+}
+
+// --- Start ---
+
+/** Reads a folder of which the browser gives a handle, so that it need not be chosen again. */
+async function pick(event) {
+  event.preventDefault();
+  const handle = await showDirectoryPicker({ id: "songs" }).catch(() => undefined);
+  if (handle) identify(readItems([handle]));
 }
 
 function start() {
   for (const input of section.querySelectorAll("input[type=file]")) {
-    input.addEventListener("change", () => identify([...input.files]));
+    input.addEventListener("change", () => identify(readItems([...input.files])));
     // Chosen before this script was loaded.
-    if (input.files.length > 0) identify([...input.files]);
+    if (input.files.length > 0) identify(readItems([...input.files]));
   }
+  if ("showDirectoryPicker" in globalThis) {
+    find("#folder").classList.add("picker");
+    find("#folder").addEventListener("click", pick);
+  }
+  cancel.addEventListener("click", () => current?.abort(CANCELLED));
   addEventListener("dragover", (event) => {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
@@ -225,8 +288,9 @@ function start() {
     event.preventDefault();
     // The entries are gone once this handler has returned.
     const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
-    identify(items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean));
+    identify(readItems(items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean)));
   });
+  startLibrary();
 }
 
 start();

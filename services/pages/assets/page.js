@@ -1,6 +1,6 @@
 // What the pages add where scripts run. Without this module they are complete.
 
-const stored = {
+export const stored = {
   get(name) {
     try { return localStorage.getItem(name); } catch { return null; }
   },
@@ -16,11 +16,12 @@ const root = document.documentElement;
 // Before the first paint: the module blocks rendering.
 const theme = stored.get("theme");
 if (theme) root.dataset.theme = theme;
+if (stored.get("library")) root.dataset.library = stored.get("library");
 
-const find = (selector, within = document) => within.querySelector(selector);
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+export const find = (selector, within = document) => within.querySelector(selector);
+export const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-function element(name, properties = {}, ...children) {
+export function element(name, properties = {}, ...children) {
   const created = Object.assign(document.createElement(name), properties);
   created.append(...children);
   return created;
@@ -118,6 +119,8 @@ async function show(url, { isNext = false, isEntry = false, state = null } = {})
   notice(null);
   // A mistake is shown at its field, beside the old list.
   if (response.status === 400) return replaceForm(find("#filters", page));
+  await markLibrary(found);
+  if (abort !== loading) return;
   if (isEntry) {
     history.replaceState(history.state, "", response.url);
   } else if (!state) {
@@ -475,7 +478,7 @@ function startShelf() {
 const KEYS = [["/", "Search"], ["j", "Next set"], ["k", "Previous set"], ["[", "Previous page"], ["]", "Next page"], ["?", "These keys"]];
 
 function step(by) {
-  const links = all(".sets h2 a");
+  const links = all(".set:not([hidden]) h2 a");
   if (!links.length) return;
   const current = links.findIndex((link) => link.closest(".set").contains(document.activeElement));
   links[Math.min(Math.max(current + by, 0), links.length - 1)].focus();
@@ -537,6 +540,18 @@ function startPeek() {
   for (const type of ["pointermove", "pointerdown", "focusin"]) addEventListener(type, load, options);
 }
 
+/** Marks what someone has, in the browsers with a library (library.js). */
+async function markLibrary(part) {
+  const { library: module } = document.body.dataset;
+  if (!module || !stored.get("library")) return;
+  try {
+    const { mark } = await import(module);
+    await mark(part);
+  } catch {
+    delete root.dataset.library;
+  }
+}
+
 function start() {
   startList();
   startRetry();
@@ -547,6 +562,7 @@ function start() {
   startKeys();
   startPreview();
   startPeek();
+  markLibrary(document);
   addEventListener("offline", () => notice("You are offline. What is shown may be out of date."));
   addEventListener("online", () => {
     notice(null);

@@ -15,7 +15,7 @@ pub(crate) const WORDS: [(&str, u16); 6] =
     [("Beginner", 0), ("Easy", 100), ("Medium", 200), ("Hard", 300), ("Expert", 400), ("Extreme", 500)];
 
 /// The same for charts without a rating, by their peak density in notes per second.
-const DENSITY_STOPS: [f64; 8] = [0.0, 5.0, 8.0, 11.0, 15.0, 20.0, 26.0, 34.0];
+pub(crate) const DENSITY_STOPS: [f64; 8] = [0.0, 5.0, 8.0, 11.0, 15.0, 20.0, 26.0, 34.0];
 
 /// The same for the parts of a curve, which are longer than the second of the peak: the densest part of most
 /// charts has the colour of their rating.

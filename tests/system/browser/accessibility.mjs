@@ -88,6 +88,16 @@ for (const [theme, width] of FORMS) {
         assert.deepEqual(await violations(page), [], "sheet");
       }
     }
+    await page.goto("/identify");
+    await page.getByLabel("Your songs folder").setInputFiles(site.samples);
+    await page.getByRole("button", { name: /^Missing difficulties/ }).click();
+    await page.getByText("The sets that lack charts are listed below.").waitFor();
+    assert.deepEqual(await violations(page), [], "identified files");
+    for (const path of ["/?q=Harbour", set, chart, "/packs/71"]) {
+      await page.goto(path);
+      await page.locator(".have").first().waitFor();
+      assert.deepEqual(await violations(page), [], `${path} with a library`);
+    }
   });
 }
 

@@ -12,7 +12,6 @@ async fn only_the_embedded_preview_may_be_framed() {
     let (embedded, page) = (policy_of(&path).await, policy_of(&format!("/charts/{hash}")).await);
     assert!(page.ends_with("; frame-ancestors 'none'"), "{page}");
     assert_eq!(embedded, page.replace("frame-ancestors 'none'", "frame-ancestors *"));
-    assert_eq!(policy_of(&format!("/embed/charts/{}", "0".repeat(64))).await, page, "a page with an error");
     let html = site.html(&path).await;
     for part in [
         "<meta name=\"robots\" content=\"noindex\">",
@@ -25,12 +24,33 @@ async fn only_the_embedded_preview_may_be_framed() {
     assert!(site.html(&format!("/charts/{hash}")).await.contains(&code));
 }
 
+/// Its links lead out of the frame, which no other page may be shown in.
 #[tokio::test]
-async fn unknown_and_malformed_hashes_have_none() {
-    let site = Site::new(&Library::new()).await;
-    for (hash, status) in [("0".repeat(64), 404), ("x".to_owned(), 400)] {
-        assert_eq!(site.get(&format!("/embed/charts/{hash}")).await.status, status, "{hash}");
+async fn errors_are_shown_in_the_frame() {
+    let site = Site::with(&Library::new(), &[("RATE_LIMIT_PAGE", "3")]).await;
+    let unknown = format!("/embed/charts/{}", "0".repeat(64));
+    for (path, status) in [(unknown.as_str(), 404), ("/embed/charts/x", 400), ("/embed/charts/%FF", 404)] {
+        let response = site.get(path).await;
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (status, HTML), "{path}");
+        assert!(response.header("content-security-policy").ends_with("; frame-ancestors *"), "{path}");
+        let html = String::from_utf8(response.body).unwrap();
+        assert!(html.contains("<base target=\"_blank\">"), "{html}");
     }
-    let page = site.get(&format!("/embed/charts/{}", "0".repeat(64))).await;
-    assert_eq!(page.header("content-type"), HTML);
+    let refused = site.get(&unknown).await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.header("content-security-policy").ends_with("; frame-ancestors *"));
+    let page = String::from_utf8(site.get("/charts/x").await.body).unwrap();
+    assert!(!page.contains("<base"), "{page}");
+    let problem = site.client.get(&unknown).await;
+    assert_eq!(problem.header("content-type"), "application/problem+json");
+}
+
+#[tokio::test]
+async fn hash_in_upper_case_is_redirected() {
+    let site = Site::new(&Library::new()).await;
+    for folder in ["/embed/charts", "/charts"] {
+        let response = site.get(&format!("{folder}/{}", "A".repeat(64))).await;
+        let expected = format!("{folder}/{}", "a".repeat(64));
+        assert_eq!((response.status.as_u16(), response.header("location")), (303, expected.as_str()));
+    }
 }

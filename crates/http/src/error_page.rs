@@ -32,6 +32,8 @@ pub struct ErrorPage {
     pub retry_after_seconds: Option<u32>,
     /// The id of the request, by which an operator finds it in the log.
     pub request_id: String,
+    /// Whether pages of other sites may show it in a frame.
+    pub is_framed: bool,
 }
 
 /// Renders error pages, with the function that it was given.
@@ -52,10 +54,10 @@ impl ErrorPages {
     }
 
     /// The page for the error of a response; `None` without an error.
-    fn render(&self, response: &Response) -> Option<String> {
+    fn render(&self, response: &Response, is_framed: bool) -> Option<String> {
         let error = response.extensions().get::<Arc<ApiError>>()?;
         let request_id = response.headers().get(X_REQUEST_ID)?.to_str().ok()?;
-        Some((self.0)(&error.page(request_id)))
+        Some((self.0)(&ErrorPage { is_framed, ..error.page(request_id) }))
     }
 }
 
@@ -73,12 +75,12 @@ pub(crate) struct NegotiatedErrorPage {
 
 impl NegotiatedErrorPage {
     /// Replaces problem details by a page, if the client prefers it. Names the header that decided.
-    pub(crate) fn replace_problem(self, response: &mut Response) {
+    pub(crate) fn replace_problem(self, response: &mut Response, is_framed: bool) {
         if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
             return;
         }
         response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
-        if let Some(html) = self.pages.and_then(|pages| pages.render(response)) {
+        if let Some(html) = self.pages.and_then(|pages| pages.render(response, is_framed)) {
             response.headers_mut().insert(CONTENT_TYPE, html_headers::HTML);
             *response.body_mut() = html.into();
         }
@@ -97,6 +99,7 @@ impl ApiError {
             problem_type: error_type.problem_type(),
             retry_after_seconds: seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok()),
             request_id: request_id.to_owned(),
+            is_framed: false,
         }
     }
 }

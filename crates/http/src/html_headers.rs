@@ -26,17 +26,20 @@ const REFERRER: HeaderValue = HeaderValue::from_static("strict-origin-when-cross
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Lets pages of other sites show this one in a frame.
-#[must_use]
-pub fn allow_frames(mut response: Response) -> Response {
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY_OF_FRAMES);
-    response
+/// Lets pages of other sites show a response with HTML in a frame.
+pub(crate) fn allow_frames(response: &mut Response) {
+    if is_html(response) {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY_OF_FRAMES);
+    }
+}
+
+fn is_html(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|value| *value == HTML)
 }
 
 /// Adds the headers to a response with HTML.
 pub(crate) fn add(mut response: Response) -> Response {
-    let is_html = response.headers().get(CONTENT_TYPE).is_some_and(|value| *value == HTML);
-    if is_html {
+    if is_html(&response) {
         let headers = response.headers_mut();
         headers.entry(CONTENT_SECURITY_POLICY).or_insert(POLICY);
         headers.insert(REFERRER_POLICY, REFERRER);

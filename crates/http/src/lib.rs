@@ -58,7 +58,6 @@ pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{AllowedMethods, ApiError, Overload, Problem, Resource};
 pub use error_page::{ErrorPage, ErrorPages};
 pub use error_type::ErrorType;
-pub use html_headers::allow_frames;
 pub use include::{FieldGroup, Include};
 pub use json_request::JsonRequest;
 pub use middleware::PublicApi;

@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use crate::request_limits::RequestLimits;
 use crate::request_telemetry::RequestTelemetry;
+use crate::routes::Route;
 use crate::{ErrorPages, HttpRateLimiter, RequestLimitConfig, Routes, cache_policy, cdn, cors, html_headers};
 
 /// The public API: its routes, and what all requests have in common around them. Requests without a route count
@@ -35,13 +36,17 @@ struct Around {
 /// Handles a request within the limits, observes it, and negotiates the form of an error.
 async fn handle(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
     let Around { error_pages, telemetry, limits } = &*around;
+    let is_framed = request.extensions().get::<Arc<Route>>().is_some_and(|route| route.is_framed);
     let error_page = error_pages.as_ref().and_then(|pages| pages.negotiate(&request));
     let observation = telemetry.start(&request);
     let response = pin!(limits.enforce(request, next));
     let mut response = response.instrument(observation.span.clone()).await;
     telemetry.finish(&observation, &mut response);
     if let Some(error_page) = error_page {
-        error_page.replace_problem(&mut response);
+        error_page.replace_problem(&mut response, is_framed);
+    }
+    if is_framed {
+        html_headers::allow_frames(&mut response);
     }
     response
 }

@@ -42,6 +42,8 @@ pub(crate) struct Route {
     pub(crate) is_limited: bool,
     /// Whether its requests have a body, which is JSON: POST, in place of GET and HEAD.
     pub(crate) has_body: bool,
+    /// Whether pages of other sites may show its responses in a frame, errors as well.
+    pub(crate) is_framed: bool,
     pub(crate) long_polling: Option<Arc<dyn LongPolling>>,
 }
 
@@ -63,6 +65,12 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     #[must_use]
     pub fn route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
         self.push(Route::new(group, template), handlers)
+    }
+
+    /// Adds a route for GET and HEAD whose pages other sites may show in a frame.
+    #[must_use]
+    pub fn framed_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
+        self.push(Route { is_framed: true, ..Route::new(group, template) }, handlers)
     }
 
     /// Adds a route for POST of JSON, see [`JsonRequest`](crate::JsonRequest). No other route has the same
@@ -184,6 +192,14 @@ async fn no_endpoint(request: Request) -> Result<Response, ApiError> {
 
 impl Route {
     fn new(group: Group, template: &'static str) -> Self {
-        Self { index: 0, template, group, is_limited: true, has_body: false, long_polling: None }
+        Self {
+            index: 0,
+            template,
+            group,
+            is_limited: true,
+            has_body: false,
+            is_framed: false,
+            long_polling: None,
+        }
     }
 }

@@ -161,10 +161,15 @@ class Preview {
     new MutationObserver(repaint).observe(document.documentElement, { attributes: true });
   }
 
-  /** Compares the note hash of the notes with the address of the page, in a worker. */
+  /** Compares the note hash of the notes with the address of the page, in a worker. A frame in a sandbox has none. */
   verify() {
     const { dataset } = this.section;
-    const worker = new Worker(dataset.verifyModule, { type: "module" });
+    let worker;
+    try {
+      worker = new Worker(dataset.verifyModule, { type: "module" });
+    } catch {
+      return;
+    }
     worker.onmessage = ({ data: hash }) => {
       worker.terminate();
       const isSame = hash === dataset.hash;

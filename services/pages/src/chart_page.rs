@@ -11,7 +11,7 @@ use chart_index_domain::{
     Chart, ChartInChartset, ChartPage, Distributions, ListedChart, NoteHash, Pattern, ReadError,
     SimilarChart, VariantTiming,
 };
-use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
 use chart_index_store::{ChartVariant, ChartVariants, VariantRequest};
 
 use crate::PagesState;
@@ -23,26 +23,21 @@ use crate::format::named;
 use crate::histogram::Histogram;
 use crate::layout::Layout;
 use crate::level::Level;
-use crate::list_page::see_other;
 use crate::list_query::ListQuery;
 use crate::meters::{Fact, PatternPart};
 use crate::moments::Moment;
+use crate::page_hash::PageHash;
 use crate::render::render;
 use crate::sources::SourceLine;
 use crate::structured_data::StructuredData;
 use crate::{format, level, meters, moments, shelf};
 
-/// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
+/// `GET /charts/{hash}`.
 pub(crate) async fn chart(
     State(state): State<Arc<PagesState>>,
-    PathParam(text): PathParam,
+    PageHash(hash): PageHash,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let lower = text.to_ascii_lowercase();
-    let hash = match lower.parse::<NoteHash>() {
-        Ok(hash) if lower == text => hash,
-        parsed => return Ok(see_other(&format!("/charts/{}", parsed?))),
-    };
     let name = [b"chart ", hash.as_bytes().as_slice()].concat();
     let key = CacheKey::page(&name);
     let fill = {

@@ -7,20 +7,19 @@ use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{ChartPage, NoteHash, ReadError};
-use chart_index_http::{
-    ApiError, CachePolicy, HashParam, MediaType, RequestHeaders, Resource, TextBody, allow_frames,
-};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
 use crate::curve::Curve;
 use crate::layout::Layout;
+use crate::page_hash::PageHash;
 use crate::render::render;
 
 /// `GET /embed/charts/{hash}`. Its links open the page of the chart in a window of its own.
 pub(crate) async fn embed(
     State(state): State<Arc<PagesState>>,
-    HashParam(hash): HashParam,
+    PageHash(hash): PageHash,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::page(&[b"embed ", hash.as_bytes().as_slice()].concat());
@@ -30,7 +29,7 @@ pub(crate) async fn embed(
     };
     let body = state.cache.read_text(key, &headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
-    Ok(allow_frames(body.into_response(&headers, CachePolicy::Page, MediaType::Html)))
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
 async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {

@@ -71,6 +71,7 @@ mod tests {
             problem_type: "/problems/invalid-parameter",
             retry_after_seconds: Some(17),
             request_id: "4bf92f35".to_owned(),
+            is_framed: false,
         };
         let html = render(&ErrorTemplate::new(&error)).unwrap();
         let parts = [

@@ -31,6 +31,7 @@ mod matching;
 mod meters;
 mod moments;
 mod pack_page;
+mod page_hash;
 mod pagination;
 mod random;
 mod render;
@@ -79,7 +80,7 @@ pub fn routes(state: PagesState) -> Routes {
         .route(Group::Page, "/chartsets", get(list_page::moved))
         .route(Group::Page, "/chartsets/{id}", get(chartset_page::chartset))
         .route(Group::Page, "/charts/{hash}", get(chart_page::chart))
-        .route(Group::Page, "/embed/charts/{hash}", get(embed::embed))
+        .framed_route(Group::Page, "/embed/charts/{hash}", get(embed::embed))
         .route(Group::Page, "/packs/{ref}", get(pack_page::pack))
         .route(Group::Page, "/shelf", get(shelf::page))
         .route(Group::Page, "/shelf.txt", get(shelf::text))

@@ -55,3 +55,30 @@ async fn mistakes_in_the_address_are_named() {
         assert!(html.contains("has 3 bytes, not 32 for each chart"), "{html}");
     }
 }
+
+#[tokio::test]
+async fn mistake_in_a_field_keeps_the_shelf() {
+    let site = Site::new(&library()).await;
+    let (shelf, charts) = shelf_of_set(&site, "One").await;
+    for (field, text) in [("add", "%3Cb%3E"), ("remove", "x")] {
+        let response = site.get(&format!("{shelf}&{field}={text}")).await;
+        let html = String::from_utf8(response.body.clone()).unwrap();
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (400, HTML), "{field}");
+        assert_eq!(links(&html, "/charts/"), charts, "{field}");
+        let error = between(&html, "<p class=\"error\"", "</p>");
+        assert!(error.contains(&format!("<b>{field}</b> accepts a note hash of 64 digits")), "{error}");
+        let field_has_it =
+            html.contains("value=\"&#60;b&#62;\" aria-invalid=\"true\" aria-describedby=\"add-error\"");
+        assert_eq!(field_has_it, field == "add", "{html}");
+    }
+}
+
+/// As feeds do.
+#[tokio::test]
+async fn text_has_paths_without_the_url_of_the_site() {
+    let site = Site::new(&library()).await;
+    let (shelf, charts) = shelf_of_set(&site, "One").await;
+    let text = site.get(&shelf.replace("/shelf?", "/shelf.txt?")).await;
+    let text = String::from_utf8(text.body).unwrap();
+    assert!(text.lines().next().unwrap().ends_with(&format!(" {}", charts[0])), "{text}");
+}

@@ -29,34 +29,64 @@ const HASH_DIGITS: usize = 2 * HASH_BYTES;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Shelf(Vec<NoteHash>);
 
-/// `GET /shelf`. What the forms of the page add and remove leads to the address of the shelf that results.
+/// What an address asks for.
+struct Asked {
+    shelf: Shelf,
+    /// Whether a form adds to the shelf or removes from it.
+    is_changed: bool,
+    /// What a form has sent that is wrong. The shelf is as it was before.
+    mistake: Option<Mistake>,
+}
+
+/// The text of a field, and what is wrong with it.
+#[derive(Debug, Clone)]
+struct Mistake {
+    text: String,
+    error: ParameterError,
+}
+
+/// `GET /shelf`. What the forms of the page add and remove leads to the address of the shelf that results, and a
+/// mistake to the shelf with the error at its field.
 pub(crate) async fn page(
     State(state): State<Arc<PagesState>>,
     RawQuery(query_string): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let (shelf, is_changed) = Shelf::parse(&query_string.unwrap_or_default())?;
-    if is_changed {
+    let query_string = query_string.unwrap_or_default();
+    let Asked { shelf, is_changed, mistake } = Asked::parse(&query_string)?;
+    if is_changed && mistake.is_none() {
         return Ok(see_other(&shelf.path("/shelf")));
     }
-    let html =
-        |shelf: &Shelf, charts: &[ListedChart], _: &PagesState| render(&ShelfTemplate::new(shelf, charts));
-    let body = read(state, shelf, b"shelf ", html, &headers).await?;
-    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
+    let kind = match &mistake {
+        None => "shelf\0".to_owned(),
+        Some(_) => format!("mistake of shelf\0{query_string}\0"),
+    };
+    let error = mistake.as_ref().map(|mistake| mistake.error.clone());
+    let html = move |shelf: &Shelf, charts: &[ListedChart], _: &PagesState| {
+        render(&ShelfTemplate::new(shelf, charts, mistake.clone()))
+    };
+    let body = read(state, shelf, kind.as_bytes(), html, &headers).await?;
+    Ok(match error {
+        None => body.into_response(&headers, CachePolicy::Page, MediaType::Html),
+        Some(error) => {
+            let html = String::from_utf8_lossy(body.bytes()).into_owned();
+            ApiError::from(error).into_html_response(html)
+        }
+    })
 }
 
-/// `GET /shelf.txt`: a line for each chart.
+/// `GET /shelf.txt`: a line for each chart. As in feeds, addresses are paths without the URL of the site.
 pub(crate) async fn text(
     State(state): State<Arc<PagesState>>,
     RawQuery(query_string): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let (shelf, _) = Shelf::parse(&query_string.unwrap_or_default())?;
+    let shelf = Asked::parse(&query_string.unwrap_or_default())?.shelf_without_changes()?;
     let text = |_: &Shelf, charts: &[ListedChart], state: &PagesState| {
         let site = state.settings.public_url.as_ref().map_or("", |url| url.as_str());
         Ok(charts.iter().map(|listed| line(listed, site)).collect())
     };
-    let body = read(state, shelf, b"shelf text ", text, &headers).await?;
+    let body = read(state, shelf, b"text of shelf\0", text, &headers).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Plain))
 }
 
@@ -81,36 +111,53 @@ async fn read(
     body.ok_or(ApiError::NotFound(Resource::Chart))
 }
 
-impl Shelf {
+impl Asked {
     /// Parses `charts`, the hashes one after another in base64url, and what a form adds to it or removes from
-    /// it; returns as well whether one does.
-    fn parse(query_string: &str) -> Result<(Self, bool), ParameterError> {
-        let mut shelf = Self::default();
+    /// it.
+    fn parse(query_string: &str) -> Result<Self, ParameterError> {
         let parameters = raw_parameters(query_string);
-        let values = |name: &'static str| {
-            let of_name = parameters.iter().filter(move |(sent, _)| sent == name);
-            of_name.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
-        };
-        for value in values("charts") {
+        let mut shelf = Shelf::default();
+        for (_, value) in parameters.iter().filter(|(name, _)| name == "charts") {
             for hash in decode(value)? {
                 shelf.add(hash);
             }
         }
-        for value in values("add") {
-            shelf.add(hash_in("add", value)?);
-        }
-        for value in values("remove") {
-            let removed = hash_in("remove", value)?;
-            shelf.0.retain(|hash| *hash != removed);
-        }
         if shelf.0.len() > MAX_CHARTS {
-            return Err(ParameterError {
-                parameter: "charts",
-                reason: format!("has {} charts: a shelf has at most {MAX_CHARTS}", shelf.0.len()).into(),
-            });
+            return Err(too_many("charts", shelf.0.len()));
         }
-        let is_changed = parameters.iter().any(|(name, _)| name == "add" || name == "remove");
-        Ok((shelf, is_changed))
+        let mut asked = Self { shelf, is_changed: false, mistake: None };
+        for (name, text) in parameters {
+            let changed = match name.as_str() {
+                "add" => asked.shelf.with("add", &text),
+                "remove" => asked.shelf.without("remove", &text),
+                _ => continue,
+            };
+            asked.is_changed = true;
+            match changed {
+                Ok(shelf) => asked.shelf = shelf,
+                Err(error) => asked.mistake = Some(Mistake { text, error }),
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The shelf, for a format that has no forms.
+    fn shelf_without_changes(self) -> Result<Shelf, ParameterError> {
+        self.mistake.map_or(Ok(self.shelf), |mistake| Err(mistake.error))
+    }
+}
+
+impl Shelf {
+    /// The shelf with one more chart.
+    fn with(&self, parameter: &'static str, text: &str) -> Result<Self, ParameterError> {
+        let mut charts = Self(self.0.clone());
+        charts.add(hash_in(parameter, text)?);
+        if charts.0.len() > MAX_CHARTS { Err(too_many(parameter, charts.0.len())) } else { Ok(charts) }
+    }
+
+    fn without(&self, parameter: &'static str, text: &str) -> Result<Self, ParameterError> {
+        let removed = hash_in(parameter, text)?;
+        Ok(Self(self.0.iter().copied().filter(|hash| *hash != removed).collect()))
     }
 
     fn add(&mut self, hash: NoteHash) {
@@ -127,6 +174,11 @@ impl Shelf {
     fn encoded(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(self.0.iter().flat_map(|hash| *hash.as_bytes()).collect::<Vec<_>>())
     }
+}
+
+fn too_many(parameter: &'static str, charts: usize) -> ParameterError {
+    let reason = format!("would have {charts} charts: a shelf has at most {MAX_CHARTS}");
+    ParameterError { parameter, reason: reason.into() }
 }
 
 /// The address of a shelf with one chart.
@@ -172,10 +224,11 @@ struct ShelfTemplate {
     /// That the index does not have some of its charts, and the address of the shelf without them.
     missing: Option<(String, String)>,
     is_full: bool,
+    mistake: Option<Mistake>,
 }
 
 impl ShelfTemplate {
-    fn new(shelf: &Shelf, charts: &[ListedChart]) -> Self {
+    fn new(shelf: &Shelf, charts: &[ListedChart], mistake: Option<Mistake>) -> Self {
         let known = Shelf(charts.iter().map(|listed| listed.chart.hash).collect());
         let missing = match shelf.0.len() - charts.len() {
             0 => None,
@@ -193,12 +246,18 @@ impl ShelfTemplate {
             hashes: charts.iter().map(|listed| listed.chart.hash.to_string()).collect(),
             missing: missing.map(|text| (text, known.path("/shelf"))),
             is_full: shelf.0.len() >= MAX_CHARTS,
+            mistake,
         }
+    }
+
+    /// The mistake in the field of this name.
+    fn mistake_in(&self, name: &str) -> Option<&Mistake> {
+        self.mistake.as_ref().filter(|mistake| mistake.error.parameter == name)
     }
 }
 
-/// Such as `xi – Blue Zenith [4K Another] https://charts.example/charts/…`. Control characters, which a terminal
-/// would obey, are spaces.
+/// Such as `xi – Blue Zenith [4K Another] https://charts.example/charts/…`. What a terminal would
+/// obey, or would show in another order, are spaces.
 fn line(ListedChart { chart, .. }: &ListedChart, site: &str) -> String {
     let row = ChartRow::new(chart, None);
     let name = format!(
@@ -209,7 +268,17 @@ fn line(ListedChart { chart, .. }: &ListedChart, site: &str) -> String {
         row.difficulty,
         format::charted_by(&chart.creator)
     );
-    format!("{} {site}{}\n", name.replace(char::is_control, " "), row.href)
+    format!("{} {site}{}\n", name.replace(is_obeyed, " "), row.href)
+}
+
+/// Whether a character is a control character, ends a line, or changes the direction of the text around it
+/// (Unicode, `Bidi_Control`).
+fn is_obeyed(character: char) -> bool {
+    let is_direction = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    character.is_control() || is_direction || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]
@@ -221,7 +290,7 @@ mod tests {
     }
 
     fn parsed(query_string: &str) -> (String, bool) {
-        let (shelf, is_changed) = Shelf::parse(query_string).unwrap();
+        let Asked { shelf, is_changed, .. } = Asked::parse(query_string).unwrap();
         (shelf.path("/shelf"), is_changed)
     }
 
@@ -231,7 +300,7 @@ mod tests {
         let path = shelf.path("/shelf");
         assert!(path.starts_with("/shelf?charts=BwcHBwcH") && path.ends_with("_____w"), "{path}");
         let query_string = path.split_once('?').unwrap().1;
-        assert_eq!(Shelf::parse(query_string).unwrap(), (shelf, false));
+        assert_eq!(Asked::parse(query_string).unwrap().shelf, shelf);
         assert_eq!(parsed("charts="), ("/shelf".to_owned(), false));
         let twice = format!("{query_string}&{query_string}");
         assert_eq!(parsed(&twice), (path, false));
@@ -255,17 +324,30 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let many = Shelf((0..=100).map(hash).collect()).path("/shelf");
+        let full = Shelf((1..=100).map(hash).collect());
+        let path = |shelf: &Shelf| shelf.path("/shelf").split_once('?').unwrap().1.to_owned();
+        let many = path(&Shelf((0..=100).map(hash).collect()));
+        let one_more = format!("{}&add={}", path(&full), hash(101));
         for (query_string, parameter, reason) in [
             ("charts=%C3%A9", "charts", "is not base64url"),
             ("charts=AAAA", "charts", "has 3 bytes, not 32 for each chart"),
+            (many.as_str(), "charts", "would have 101 charts: a shelf has at most 100"),
             ("add=x", "add", "accepts a note hash of 64 digits"),
             ("remove=%E2%82%AC", "remove", "accepts a note hash"),
-            (many.split_once('?').unwrap().1, "charts", "has 101 charts: a shelf has at most 100"),
+            (one_more.as_str(), "add", "would have 101 charts"),
         ] {
-            let error = Shelf::parse(query_string).unwrap_err();
+            let mistake = Asked::parse(query_string).map(|asked| asked.mistake.unwrap().error);
+            let error = mistake.unwrap_or_else(|error| error);
             assert_eq!(error.parameter, parameter, "{query_string}");
             assert!(error.reason.contains(reason), "{query_string}: {error}");
         }
+        let asked = Asked::parse(&one_more).unwrap();
+        assert_eq!(asked.shelf, full, "the others stay");
+    }
+
+    #[test]
+    fn lines_have_no_characters_that_terminals_obey() {
+        let name = "a\u{1b}b\u{202e}c\u{2066}d\u{2028}e\u{200f}旋\u{2026}";
+        assert_eq!(name.replace(is_obeyed, " "), "a b c d e 旋\u{2026}");
     }
 }

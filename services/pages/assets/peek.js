@@ -13,7 +13,7 @@ const LANE = 16; // CSS pixels
 const HEIGHT = 170;
 const ROWS = ".charts li, .charts-table tbody tr";
 
-/** What was asked for, by chart: each at most once. A chart whose preview fails has null. */
+/** What was asked for, by chart: each at most once, unless it was refused. A chart whose preview fails has null. */
 const moments = new Map();
 /** When the server accepts further requests, after it has refused one. */
 let acceptsAt = 0;
@@ -89,7 +89,10 @@ async function open(strip) {
 async function load(pathname) {
   try {
     const response = await fetch(`/api${pathname}/preview`);
-    if (response.status === 429) acceptsAt = performance.now() + 1000 * (Number(response.headers.get("retry-after")) || 60);
+    if (response.status === 429) {
+      acceptsAt = performance.now() + 1000 * (Number(response.headers.get("retry-after")) || 60);
+      moments.delete(pathname);
+    }
     if (!response.ok) return null;
     const { keys, columns } = decode(await response.json());
     const starts = Float64Array.from(columns.flatMap(({ starts }) => Array.from(starts))).sort();

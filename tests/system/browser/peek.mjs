@@ -107,7 +107,7 @@ pageTest("there is no peek with reduced motion", { reducedMotion: "reduce" }, as
   assert.equal(await peek(page).count(), 0);
 });
 
-pageTest("a refused preview is not asked for again", { expected: [/status of 429/] }, async (page) => {
+pageTest("a refused preview is asked for when the server accepts it again", { expected: [/status of 429/] }, async (page) => {
   await page.clock.install();
   await page.goto(LIST);
   const previews = requested(page, /\/preview$/);
@@ -131,22 +131,37 @@ pageTest("a refused preview is not asked for again", { expected: [/status of 429
   await hover(0);
   assert.equal(previews.length, 1);
   assert.equal(await peek(page).count(), 0);
+  await page.unroute("**/preview");
+  await page.clock.runFor(60_000);
+  await page.mouse.move(0, 0);
+  await hover(0);
+  await peek(page).waitFor();
+  assert.equal(previews.length, 2);
 });
 
-pageTest("another site shows the preview in a frame", { expected: [/frame-ancestors/] }, async (page) => {
+pageTest("another site shows the preview in a frame", { expected: [/frame-ancestors/, /status of 404/] }, async (page) => {
   const { chart } = await aSet();
-  const frames = [`/embed${chart}`, chart].map((path) => `<iframe src="${site.base}${path}" width="480" height="640"></iframe>`);
+  const frame = (path, sandbox = "") => `<iframe src="${site.base}${path}" width="480" height="640"${sandbox}></iframe>`;
+  const unknown = `/embed/charts/${"0".repeat(64)}`;
+  const frames = [frame(`/embed${chart}`), frame(`/embed${chart}`, ' sandbox="allow-scripts"'), frame(unknown), frame(chart)];
   const forum = createServer((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(frames.join("")));
   await once(forum.listen(0, "127.0.0.1"), "listening");
   // Another origin than that of the frames.
   await page.goto(`http://localhost:${forum.address().port}/`);
-  const frame = page.frameLocator("iframe").first();
-  await frame.locator("#preview[data-verified=true]").waitFor();
-  await until(() => isDrawn(frame.locator("#stage canvas").first()), "notes");
-  const box = await frame.locator("#stage canvas").first().boundingBox();
+  const nth = (index) => page.frameLocator("iframe").nth(index);
+  await nth(0).locator("#preview[data-verified=true]").waitFor();
+  await until(() => isDrawn(nth(0).locator("#stage canvas").first()), "notes");
+  const box = await nth(0).locator("#stage canvas").first().boundingBox();
   const { y, height } = await page.locator("iframe").first().boundingBox();
   assert.ok(box.y + box.height <= y + height && box.height > 200, "the stage fills the frame");
-  assert.equal(await frame.getByRole("link").first().getAttribute("href"), chart);
-  assert.equal(await page.frameLocator("iframe").last().locator("#preview").count(), 0, "the page itself is refused");
+  assert.equal(await nth(0).getByRole("link").first().getAttribute("href"), chart);
+  // A frame in a sandbox has no workers, but everything else.
+  await nth(1).locator(".timeline .band").waitFor();
+  assert.equal(await nth(1).locator("#preview").getAttribute("data-verified"), null);
+  await nth(2).getByRole("heading", { name: "No chart is at this address" }).waitFor();
+  const opened = page.context().waitForEvent("page");
+  await nth(2).getByRole("link", { name: "All charts" }).click();
+  assert.equal(new URL((await opened).url()).pathname, "/");
+  assert.equal(await nth(3).locator("#preview").count(), 0, "the page itself is refused");
   forum.close();
 });

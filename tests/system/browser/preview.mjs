@@ -184,6 +184,28 @@ journey("from a chart to another one of its set", async (user, page) => {
   assert.equal(await page.locator("main a[href^='/charts/']").count(), count);
 });
 
+for (const width of [360, 480, 1280]) {
+  pageTest(`the button of the settings keeps its place (${width} px)`, { viewport: { width, height: 800 } }, async (page) => {
+    await open(page, (await aSet()).chart);
+    const button = section(page).getByText("Settings");
+    const before = await button.boundingBox();
+    await button.click();
+    const volume = await section(page).getByRole("slider", { name: "Volume of hits" }).boundingBox();
+    const after = await button.boundingBox();
+    assert.ok(Math.hypot(after.x - before.x, after.y - before.y) < 1, `from ${before.x}, ${before.y} to ${after.x}, ${after.y}`);
+    assert.ok(volume.y >= before.y + before.height, "what it opens is below");
+  });
+}
+
+pageTest("the mark of the histogram shows in forced colours", { forcedColors: "active" }, async (page) => {
+  const { items } = await api("/api/chartsets?sort=rating&order=desc&perPage=1");
+  const { charts } = await api(`/api/chartsets/${items[0].id}?include=rating`);
+  await page.goto(`/charts/${charts.find(({ chart }) => chart.rating).chart.hash}`);
+  const paint = (selector, property) =>
+    page.locator(`.histogram ${selector}`).first().evaluate((node, name) => getComputedStyle(node)[name], property);
+  assert.notEqual(await paint(".mark", "stroke"), await paint("path:not(.mark)", "fill"));
+});
+
 pageTest("the timeline is that of the page without scripts", {}, async (page) => {
   const { chart } = await aSet();
   const html = await (await fetch(site.base + chart, { headers: { accept: "text/html" } })).text();

@@ -45,7 +45,7 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 27] = [
+const PAGES: [&str; 28] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
@@ -54,6 +54,7 @@ const PAGES: [&str; 27] = [
     "/embed/charts/{hash}",
     "/shelf",
     "/shelf.txt",
+    "/shelf.atom",
     "/random",
     "/feed.atom",
     "/about",

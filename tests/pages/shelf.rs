@@ -1,5 +1,9 @@
 //! Shelves: charts whose hashes are in the address.
 
+use std::time::Duration;
+
+use chart_index_tests::within;
+
 use super::*;
 
 /// The address of a shelf with the charts of a set, and their names in its order.
@@ -81,4 +85,40 @@ async fn text_has_paths_without_the_url_of_the_site() {
     let text = site.get(&shelf.replace("/shelf?", "/shelf.txt?")).await;
     let text = String::from_utf8(text.body).unwrap();
     assert!(text.lines().next().unwrap().ends_with(&format!(" {}", charts[0])), "{text}");
+}
+
+#[tokio::test]
+async fn feed_follows_the_charts_of_the_shelf() {
+    let site =
+        Site::with(&library(), &[("PUBLIC_URL", "https://charts.example"), ("RATE_LIMIT_PAGE", "1000000")])
+            .await;
+    let (shelf, charts) = shelf_of_set(&site, "One").await;
+    let html = site.html(&shelf).await;
+    let path = links(&html, "/shelf.atom?charts=")[0];
+    let read = async || {
+        let response = site.get(path).await;
+        assert_eq!(response.header("content-type"), "application/atom+xml; charset=utf-8");
+        String::from_utf8(response.body).unwrap()
+    };
+    let text = read().await;
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let addresses: Vec<_> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("entry"))
+        .filter_map(|entry| entry.children().find(|child| child.has_tag_name("link"))?.attribute("href"))
+        .collect();
+    let expected: Vec<_> = charts.iter().map(|path| format!("https://charts.example{path}")).collect();
+    assert_eq!(addresses, expected);
+    let updated = |text: &str| between(text, "<updated>", "</updated>").to_owned();
+    let hash = charts[0].trim_start_matches("/charts/");
+    // Times of a feed are in seconds.
+    site.database.psql("UPDATE catalogue_changes SET changed_at_ms = 1000000000000");
+    indexer(site.database.url(), &["remove", "chart", hash]).succeeded();
+    within(Duration::from_secs(10), async || {
+        let changed = read().await;
+        (!changed.contains(&format!("chart:{hash}")) && *updated(&changed) > *"2020").then_some(())
+    })
+    .await;
+    let mistake = site.get("/shelf.atom?charts=AAAA").await;
+    assert_eq!(mistake.status, 400);
 }

@@ -162,6 +162,7 @@ function replace(page, found) {
     if (old && replacement) old.href = replacement.getAttribute("href");
   }
   applyView();
+  addShelfButtons();
   if (focused === document.body || document.activeElement !== document.body) return;
   const next = all(selector ?? "nothing")[index] ?? find("#count") ?? find("#list");
   if (next.tabIndex < 0) next.tabIndex = -1;
@@ -429,10 +430,14 @@ function startSuggestions() {
 
 const chosen = () => (stored.get("shelf") ?? "").split(" ").filter((hash) => /^[0-9a-f]{64}$/.test(hash));
 
-/** The address of the page of these charts (shelf.rs). */
+/** The most charts of an address that the server reads (shelf.rs), and of one that only shelf.js does. */
+const [SHORT_SHELF, LONG_SHELF] = [100, 1000];
+
+/** The address of the page of these charts. What is after # is not sent to the server. */
 function shelfPath(hashes) {
   const bytes = hashes.join("").replace(/../g, (digits) => String.fromCharCode(Number.parseInt(digits, 16)));
-  return hashes.length ? `/shelf?charts=${btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}` : "/shelf";
+  const charts = btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return hashes.length ? `/shelf${hashes.length > SHORT_SHELF ? "#" : "?"}charts=${charts}` : "/shelf";
 }
 
 function showShelf() {
@@ -441,36 +446,67 @@ function showShelf() {
     link.href = shelfPath(hashes);
     link.textContent = hashes.length ? `Shelf (${hashes.length})` : "Shelf";
   }
+  const isOn = new Set(hashes);
+  for (const button of all("[data-shelf]")) {
+    if (button.className === "put") button.ariaPressed = String(isOn.has(button.dataset.shelf));
+    else button.textContent = isOn.has(button.dataset.shelf) ? "Remove from your shelf" : "Add to your shelf";
+  }
 }
 
-function startShelf() {
-  showShelf();
-  addEventListener("storage", showShelf);
-  const button = find("[data-shelf]");
-  const { shelf: hash } = button?.dataset ?? {};
-  const show = () => (button.textContent = chosen().includes(hash) ? "Remove from your shelf" : "Add to your shelf");
-  if (button) {
-    show();
-    button.addEventListener("click", (event) => {
-      event.preventDefault();
-      const hashes = chosen();
-      const others = hashes.filter((other) => other !== hash);
-      if (others.length >= 100) return notice("Your shelf has 100 charts: no more fit into an address.");
-      stored.set("shelf", (others.length < hashes.length ? others : [...hashes, hash]).join(" "));
-      show();
-      showShelf();
-    });
+/** Adds a button to each chart of lists and tables. */
+function addShelfButtons() {
+  for (const link of all(".charts > li > a[href^='/charts/'], .charts-table th > a")) {
+    const button = element("button", { type: "button", className: "put", title: "On your shelf" });
+    button.ariaLabel = `On your shelf: ${all("bdi", link).map((name) => name.textContent).join(" ")}`;
+    button.dataset.shelf = link.pathname.slice("/charts/".length);
+    const row = link.closest("li, tr");
+    (row.matches("tr") ? row.lastElementChild : row).append(button);
   }
-  const hashes = find("#shelf")?.dataset.hashes ?? "";
+  showShelf();
+}
+
+function toggleShelf(event) {
+  const { shelf: hash } = event.target.closest?.("[data-shelf]")?.dataset ?? {};
+  if (!hash) return;
+  event.preventDefault();
+  const hashes = chosen();
+  const others = hashes.filter((other) => other !== hash);
+  if (others.length >= LONG_SHELF) return notice("Your shelf has 1,000 charts: no more fit into an address.");
+  stored.set("shelf", (others.length < hashes.length ? others : [...hashes, hash]).join(" "));
+  showShelf();
+}
+
+/** Offers to keep the shelf of the page in this browser. */
+function offerShelf(shelf) {
+  const { hashes } = shelf.dataset;
+  find(".keep", shelf)?.remove();
   if (!hashes || hashes === chosen().join(" ")) return;
   const textContent = chosen().length ? "Replace your shelf in this browser by this one" : "Keep as your shelf in this browser";
-  const keep = element("button", { type: "button", textContent });
-  keep.addEventListener("click", () => {
+  const keep = element("p", { className: "keep" }, element("button", { type: "button", textContent }));
+  keep.firstChild.addEventListener("click", () => {
     stored.set("shelf", hashes);
     showShelf();
     keep.remove();
   });
-  find("#shelf .head").append(element("p", {}, keep));
+  find(".head", shelf).append(keep);
+}
+
+function startShelf() {
+  addShelfButtons();
+  addEventListener("storage", showShelf);
+  document.addEventListener("click", toggleShelf);
+  const shelf = find("#shelf");
+  if (!shelf) return;
+  const show = async () => {
+    if (location.hash.startsWith("#charts=")) {
+      const { showLongShelf } = await import(shelf.dataset.module);
+      notice(await showLongShelf(shelf, shelfPath), show);
+      addShelfButtons();
+    }
+    offerShelf(shelf);
+  };
+  addEventListener("hashchange", show);
+  show();
 }
 
 // Keys

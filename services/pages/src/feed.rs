@@ -1,4 +1,4 @@
-//! `GET /feed.atom`: the chartsets that a list begins with, as an Atom feed (RFC 4287).
+//! Atom feeds (RFC 4287): `GET /feed.atom`, the chartsets that a list begins with, and feeds of charts.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use axum::response::Response;
 use chart_index_browse::{ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{ChartsetPage, SearchQuery};
-use chart_index_domain::{ChartsetId, ReadError};
+use chart_index_domain::{Chart, ChartsetId, NoteHash, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
 
 use crate::PagesState;
+use crate::chart_rows::ChartRow;
 use crate::format;
 use crate::list_query::{ListQuery, ParsedList};
 use crate::list_title;
@@ -67,12 +68,51 @@ struct FeedTemplate<'a> {
 }
 
 struct Entry {
+    /// A URN.
     id: String,
+    path: String,
     /// With the artist.
     title: String,
     creator: String,
     summary: String,
     updated: String,
+}
+
+/// A feed of charts, which is that of a page.
+pub(crate) struct ChartFeed {
+    pub(crate) title: String,
+    /// The path of the page.
+    pub(crate) page: String,
+    /// The path of the feed.
+    pub(crate) path: String,
+    /// Identifies the feed where the URL of the site is not configured.
+    pub(crate) name: String,
+}
+
+impl ChartFeed {
+    /// The feed with these charts in their order. It changes with each chart that `changed` has, also with one
+    /// that is no longer known.
+    pub(crate) fn write<'a>(
+        self,
+        charts: impl IntoIterator<Item = &'a Chart>,
+        changed: &[(NoteHash, i64)],
+        public_url: &str,
+    ) -> Result<String, ReadError> {
+        let changed_at = |hash| changed.iter().find(|(known, _)| *known == hash).map_or(0, |(_, at)| *at);
+        let newest = changed.iter().map(|(_, changed)| *changed).max().unwrap_or(0);
+        render(&FeedTemplate {
+            id: match public_url {
+                "" => format!("urn:chart-index:{}", self.name),
+                url => format!("{url}{}", self.path),
+            },
+            title: xml_text(&self.title),
+            updated: format::rfc3339(newest),
+            public_url,
+            list: self.page,
+            feed: self.path,
+            entries: charts.into_iter().map(|chart| Entry::of_chart(chart, changed_at(chart.hash))).collect(),
+        })
+    }
 }
 
 impl<'a> FeedTemplate<'a> {
@@ -102,24 +142,46 @@ impl<'a> FeedTemplate<'a> {
             feed: query.path_below("/feed.atom"),
             entries: sets
                 .into_iter()
-                .filter_map(|set| Some(Entry::new(&set, updated_of(&set.id)?)))
+                .filter_map(|set| Some(Entry::of_set(&set, updated_of(&set.id)?)))
                 .collect(),
         }
     }
 }
 
 impl Entry {
-    fn new(set: &SetView, updated: i64) -> Self {
+    fn of_set(set: &SetView, updated: i64) -> Self {
         let creator = set.creators.iter().map(|creator| creator.name.as_str()).collect::<Vec<_>>().join(", ");
         let keys = set.keys.iter().map(|keys| format!("{keys}K")).collect::<Vec<_>>().join(" ");
         Self {
-            id: set.id.clone(),
+            id: format!("urn:chart-index:chartset:{}", set.id),
+            path: format!("/chartsets/{}", set.id),
             title: xml_text(&format!("{} – {}", set.artist, set.title)),
-            creator: xml_text(if creator.is_empty() { "unknown" } else { &creator }),
+            creator: author(&creator),
             summary: format!("{keys}, {} BPM, {}, {}", set.bpm.main, set.length, set.chart_count),
             updated: format::rfc3339(updated),
         }
     }
+
+    fn of_chart(chart: &Chart, updated: i64) -> Self {
+        let row = ChartRow::new(chart, None);
+        let keys = row.keys_if_not_named();
+        Self {
+            id: format!("urn:chart-index:chart:{}", chart.hash),
+            title: xml_text(&format!("{} – {} [{keys}{}]", row.artist, row.title, row.difficulty)),
+            creator: author(&chart.creator),
+            summary: format!(
+                "{}K, {} {}, {} BPM, {}, {} notes",
+                row.keys, row.level.meaning, row.level.number, row.bpm.main, row.length, row.notes
+            ),
+            path: row.href,
+            updated: format::rfc3339(updated),
+        }
+    }
+}
+
+/// An entry has an author.
+fn author(creator: &str) -> String {
+    xml_text(if creator.is_empty() { "unknown" } else { creator })
 }
 
 /// The text without the characters that XML 1.0 forbids even as references (section 2.2).

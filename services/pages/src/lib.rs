@@ -84,6 +84,7 @@ pub fn routes(state: PagesState) -> Routes {
         .route(Group::Page, "/packs/{ref}", get(pack_page::pack))
         .route(Group::Page, "/shelf", get(shelf::page))
         .route(Group::Page, "/shelf.txt", get(shelf::text))
+        .route(Group::Page, "/shelf.atom", get(shelf::feed))
         .route(Group::Page, "/random", get(random::random))
         .route(Group::Page, "/feed.atom", get(feed::feed))
         .route(Group::Page, "/identify", get(identify::identify))

@@ -14,6 +14,7 @@ use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resourc
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
+use crate::feed::ChartFeed;
 use crate::format;
 use crate::layout::Layout;
 use crate::list_page::see_other;
@@ -45,8 +46,8 @@ struct Mistake {
     error: ParameterError,
 }
 
-/// `GET /shelf`. What the forms of the page add and remove leads to the address of the shelf that results, and a
-/// mistake to the shelf with the error at its field.
+/// `GET /shelf`. What the forms of the page add and remove leads to the address of the shelf that results, and
+/// a mistake to the shelf with the error at its field.
 pub(crate) async fn page(
     State(state): State<Arc<PagesState>>,
     RawQuery(query_string): RawQuery,
@@ -90,6 +91,37 @@ pub(crate) async fn text(
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Plain))
 }
 
+/// `GET /shelf.atom`: the charts as a feed, in the order of the shelf.
+pub(crate) async fn feed(
+    State(state): State<Arc<PagesState>>,
+    RawQuery(query_string): RawQuery,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let shelf = Asked::parse(&query_string.unwrap_or_default())?.shelf_without_changes()?;
+    let key = shelf.cache_key(b"feed of shelf\0");
+    let fill = {
+        let state = Arc::clone(&state);
+        move || async move { read_feed(&state, &shelf).await }
+    };
+    let body = state.cache.read_text(key, &headers, fill).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Atom))
+}
+
+async fn read_feed(state: &PagesState, shelf: &Shelf) -> Result<CachedResponse, ReadError> {
+    let charts = state.store.charts_with_curves(&shelf.0).await?;
+    let changed = state.store.changed_times(&shelf.0).await?;
+    let feed = ChartFeed {
+        title: format!("Chart Index: shelf of {}", format::counted(charts.len() as u64, "chart")),
+        page: shelf.path("/shelf"),
+        path: shelf.path("/shelf.atom"),
+        name: format!("shelf:{}", shelf.encoded()),
+    };
+    let site = state.settings.public_url.as_ref().map_or("", |url| url.as_str());
+    let charts = charts.iter().map(|listed| &listed.chart);
+    Ok(TextBody::new(feed.write(charts, &changed, site)?).into_cached())
+}
+
 /// Reads the charts, unless a current response is cached.
 async fn read(
     state: Arc<PagesState>,
@@ -98,8 +130,7 @@ async fn read(
     write: impl Fn(&Shelf, &[ListedChart], &PagesState) -> Result<String, ReadError> + Send + Sync + 'static,
     headers: &RequestHeaders,
 ) -> Result<TextBody, ApiError> {
-    let hashes = shelf.0.iter().flat_map(|hash| *hash.as_bytes());
-    let key = CacheKey::page(&kind.iter().copied().chain(hashes).collect::<Vec<_>>());
+    let key = shelf.cache_key(kind);
     let fill = {
         let state = Arc::clone(&state);
         move || async move {
@@ -172,7 +203,16 @@ impl Shelf {
     }
 
     fn encoded(&self) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(self.0.iter().flat_map(|hash| *hash.as_bytes()).collect::<Vec<_>>())
+        BASE64_URL_SAFE_NO_PAD.encode(self.bytes())
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|hash| *hash.as_bytes()).collect()
+    }
+
+    /// The key of a response; no kind is the beginning of another one.
+    fn cache_key(&self, kind: &[u8]) -> CacheKey {
+        CacheKey::page(&[kind, &self.bytes()].concat())
     }
 }
 
@@ -202,7 +242,7 @@ fn decode(value: &str) -> Result<Vec<NoteHash>, ParameterError> {
 }
 
 /// The note hash that a text ends with, such as the address of a chart.
-fn hash_in(parameter: &'static str, text: &str) -> Result<NoteHash, ParameterError> {
+pub(crate) fn hash_in(parameter: &'static str, text: &str) -> Result<NoteHash, ParameterError> {
     let address = text.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let digits = address.len().checked_sub(HASH_DIGITS).and_then(|start| address.get(start..));
     digits.and_then(|digits| digits.to_ascii_lowercase().parse().ok()).ok_or(ParameterError {
@@ -238,7 +278,10 @@ impl ShelfTemplate {
             )),
         };
         Self {
-            layout: Layout::not_indexed("Shelf"),
+            layout: Layout {
+                feed: (!shelf.0.is_empty()).then(|| shelf.path("/shelf.atom")),
+                ..Layout::not_indexed("Shelf")
+            },
             facts: format::counted(charts.len() as u64, "chart"),
             encoded: shelf.encoded(),
             text: shelf.path("/shelf.txt"),

@@ -444,6 +444,57 @@ journey("put charts on a shelf", async (user, page) => {
   await page.locator("header").getByRole("link", { name: "Shelf (1)" }).waitFor();
 });
 
+journey("put a chart of the list on the shelf", async (user, page) => {
+  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
+  const button = page.getByRole("button", { name: /^On your shelf: / }).first();
+  await user.activate(button);
+  const link = page.locator("header").getByRole("link", { name: "Shelf (1)" });
+  await link.waitFor();
+  assert.equal(await button.getAttribute("aria-pressed"), "true");
+  assert.equal(new URL(page.url()).pathname, "/", "the link below it is not followed");
+  // Another list has the buttons too.
+  await user.activate(page.locator(".sort a").first());
+  await until(async () => (await page.locator(".put[aria-pressed=true]").count()) === 1, "the chart on the shelf");
+  await user.activate(link);
+  await page.waitForURL(/\/shelf\?/);
+  await user.activate(page.getByRole("button", { name: /^On your shelf: / }));
+  await page.locator("header").getByRole("link", { name: "Shelf", exact: true }).waitFor();
+}, { modes: ["mouse", "keyboard"] });
+
+pageTest("the button of the shelf is for fingers", { viewport: { width: 360, height: 664 }, hasTouch: true, isMobile: true }, async (page) => {
+  const { set } = await aSet();
+  for (const path of ["/?q=Harbour+Lights&creator=mossgrove", set]) {
+    await page.goto(path);
+    const button = page.getByRole("button", { name: /^On your shelf: / }).first();
+    const { width, height } = await button.boundingBox();
+    assert.ok(width >= 32 && height >= 32, `${path}: ${width} x ${height}`);
+    const isOn = await button.getAttribute("aria-pressed");
+    await button.tap();
+    assert.notEqual(await button.getAttribute("aria-pressed"), isOn);
+  }
+});
+
+journey("a shelf of more than 100 charts", async (user, page) => {
+  const { detail } = await aSet();
+  const known = detail.charts.map(({ chart }) => chart.hash);
+  const unknown = Array.from({ length: 130 }, (_, index) => index.toString(16).padStart(64, "0"));
+  await page.addInitScript((shelf) => localStorage.setItem("shelf", shelf), [...unknown, ...known].join(" "));
+  await page.goto("/");
+  const count = 130 + known.length;
+  await user.activate(page.locator("header").getByRole("link", { name: `Shelf (${count})` }));
+  const shelf = page.locator("#shelf");
+  await shelf.getByText(`1–100 of ${count} charts`).waitFor();
+  assert.ok(await shelf.getByText("neither a text nor a feed").isVisible());
+  assert.equal(await shelf.getByRole("textbox").count(), 0);
+  await user.activate(shelf.getByRole("link", { name: "Page 2" }));
+  await shelf.getByText(`101–${count} of ${count} charts`).waitFor();
+  const charts = shelf.locator("tbody th a");
+  assert.deepEqual(await charts.evaluateAll((links) => links.map((link) => link.pathname)), known.map((hash) => `/charts/${hash}`));
+  await page.goto("/shelf#charts=AAAA");
+  await page.reload();
+  await page.getByRole("alert").getByText("a part of its address may be missing").waitFor();
+}, { modes: ["mouse", "keyboard"] });
+
 pageTest("handles set the range of the difficulty", {}, async (page) => {
   await page.goto("/");
   const [least, greatest] = [0, 1].map((end) => page.locator(".histogram input").nth(end));

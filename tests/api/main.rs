@@ -45,7 +45,7 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 28] = [
+const PAGES: [&str; 30] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
@@ -55,6 +55,8 @@ const PAGES: [&str; 28] = [
     "/shelf",
     "/shelf.txt",
     "/shelf.atom",
+    "/creators/{name}",
+    "/creators/{name}/feed.atom",
     "/random",
     "/feed.atom",
     "/about",

@@ -11,7 +11,7 @@ async fn page_has_charts_tags_and_sources() {
     assert_eq!(links(&html, "/charts/").len(), 2);
     for part in [
         "<h1><bdi>One</bdi></h1>",
-        "href=\"/?creator=zoe\"",
+        "href=\"/creators/zoe\"",
         &format!("href=\"/go/chartset/{id}\""),
         "href=\"/?q=piano\"",
         "href=\"/?q=%E6%97%8B\"",

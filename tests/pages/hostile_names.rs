@@ -91,9 +91,12 @@ async fn query_is_text() {
 async fn links_of_creators_and_tags_find_their_sets() {
     let site = site().await;
     let list = site.html("/?perPage=60").await;
-    for href in links(&list, "/?creator=") {
-        let found = site.html(&href.replace("&#38;", "&")).await;
-        assert!(!titles(&found).is_empty(), "{href}");
+    let pages = links(&list, "/creators/");
+    assert!(pages.len() > 5, "{list}");
+    for href in pages {
+        let page = site.html(href).await;
+        assert!(!links(&page, "/charts/").is_empty(), "{href}");
+        assert_harmless(href, &page);
     }
 }
 

@@ -13,7 +13,7 @@ async fn list_has_a_line_for_each_chart() {
         "<i class=\"k k7\">7K</i> <bdi>Hard</bdi>",
         "<span class=\"vh\">peak </span>20/s",
         "<i>LN 50%</i>",
-        "charted by </span><a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>",
+        "charted by </span><a href=\"/creators/zoe\"><bdi>zoe</bdi></a>",
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }

@@ -3,6 +3,7 @@
 
 mod chart;
 mod chartset;
+mod creator;
 mod docs;
 mod embed;
 mod errors;

@@ -58,6 +58,17 @@ pub struct ChartInChartset {
     pub creator: String,
 }
 
+/// A chart of a creator, in one of the chartsets in which its file names them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreatorChart {
+    /// The chart, with the metadata of its file in the chartset.
+    pub listed: ListedChart,
+    /// The chartset.
+    pub chartset_id: ChartsetId,
+    /// When the index first had the chart, in Unix epoch milliseconds.
+    pub first_seen_ms: i64,
+}
+
 /// A chart that plays like another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimilarChart {

@@ -44,7 +44,9 @@ mod variant;
 
 pub use analysis::{ANALYSIS_VERSION, ChartAnalysis, Pattern, Patterns, Rating};
 pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartValues, MAX_CHART_TAGS, round_to_thousandths};
-pub use chart_page::{ChartInChartset, ChartPage, ChartsetCopy, ListedChart, ListedCharts, SimilarChart};
+pub use chart_page::{
+    ChartInChartset, ChartPage, ChartsetCopy, CreatorChart, ListedChart, ListedCharts, SimilarChart,
+};
 pub use chartset::{
     ChartOccurrence, Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset,
 };

@@ -185,6 +185,8 @@ pub enum Resource {
     Export,
     /// A pack with chartsets.
     Pack,
+    /// A creator with charts.
+    Creator,
     /// An asset of the web site.
     Asset,
 }
@@ -203,6 +205,7 @@ impl fmt::Display for Resource {
             Self::AnyChartset => "no chartset matches",
             Self::Export => "no such export, or it has no such file",
             Self::Pack => "no chartset of the pack is in the index",
+            Self::Creator => "no chart of the index names this creator",
             Self::Asset => "no such asset",
         })
     }

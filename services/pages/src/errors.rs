@@ -46,6 +46,10 @@ fn words(error: &ErrorPage) -> (&'static str, &str) {
             ("No download is at this address", "The chart has no page of its own, or it has been removed")
         }
         (_, Some(Resource::Pack)) => ("No pack is at this address", "None of its sets is in the index"),
+        (_, Some(Resource::Creator)) => (
+            "No creator has this name",
+            "Names are those in the files of the index, in upper and lower case as they are there",
+        ),
         (_, Some(Resource::AnyChartset)) => ("No set matches", "Leave out one of the filters"),
         (404, _) => ("No page is at this address", "A part of it may be missing, or the page has moved"),
         (429, _) => (

@@ -32,6 +32,8 @@ const PAGES = {
   "shelf": `/shelf?charts=${Buffer.from(detail.charts.map((entry) => entry.chart.hash).join(""), "hex").toString("base64url")}`,
   "mistake in a shelf": "/shelf?charts=AAAA",
   "mistake in a field": "/shelf?add=x",
+  "creator": "/creators/mossgrove",
+  "unknown creator": "/creators/nobody",
   "embedded error": `/embed/charts/${"0".repeat(64)}`,
   "embedded chart": `/embed${chart}`,
   "pack": "/packs/71",

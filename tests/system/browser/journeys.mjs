@@ -495,6 +495,16 @@ journey("a shelf of more than 100 charts", async (user, page) => {
   await page.getByRole("alert").getByText("a part of its address may be missing").waitFor();
 }, { modes: ["mouse", "keyboard"] });
 
+journey("from a chart to what its creator made", async (user, page) => {
+  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
+  await user.activate(page.locator(".set").getByRole("link", { name: "mossgrove", exact: true }).first());
+  await page.waitForURL((url) => url.pathname === "/creators/mossgrove");
+  assert.ok((await page.locator(".charts-table tbody tr").count()) > 1);
+  assert.match(await page.locator("link[type='application/atom+xml']").getAttribute("href"), /^\/creators\/mossgrove\/feed.atom$/);
+  await user.activate(page.getByRole("link", { name: "Sets with this name" }));
+  await page.waitForURL((url) => url.pathname === "/" && url.searchParams.get("creator") === "mossgrove");
+});
+
 pageTest("handles set the range of the difficulty", {}, async (page) => {
   await page.goto("/");
   const [least, greatest] = [0, 1].map((end) => page.locator(".histogram input").nth(end));

@@ -4,6 +4,7 @@ pub(crate) mod chart_aliases;
 pub(crate) mod chart_occurrences;
 pub(crate) mod chart_variants;
 pub(crate) mod chartset_records;
+pub(crate) mod creators;
 pub(crate) mod hash_filters;
 #[cfg(test)]
 pub(crate) mod lookup_plan_tests;

@@ -1,0 +1,2 @@
+-- no-transaction
+DROP INDEX CONCURRENTLY chartset_charts_by_creator;

@@ -27,7 +27,7 @@ async fn page_names_every_set_that_holds_the_chart() {
         &format!("<code id=\"hash\">{hash}</code>"),
         &format!("href=\"/api/charts/{hash}/rox\""),
         &format!(
-            "<section id=\"preview\" aria-label=\"Preview\" data-hash=\"{hash}\" data-preview=\"/api/charts/{hash}/preview\" data-length-ms=\"60000\" data-keys=\"4\""
+            "<section id=\"preview\" aria-label=\"Preview\" data-hash=\"{hash}\" data-length-ms=\"60000\" data-keys=\"4\""
         ),
         &format!("<link rel=\"alternate\" type=\"application/json\" href=\"/api/charts/{hash}\">"),
     ] {

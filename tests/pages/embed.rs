@@ -16,7 +16,7 @@ async fn only_the_embedded_preview_may_be_framed() {
     for part in [
         "<meta name=\"robots\" content=\"noindex\">",
         &format!("<a href=\"/charts/{hash}\" target=\"_blank\" rel=\"noopener\">"),
-        &format!("data-preview=\"/api/charts/{hash}/preview\""),
+        &format!("data-hash=\"{hash}\""),
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }

@@ -1,9 +1,6 @@
 // What a visit costs. The tests of this file run one after another, and no others beside them.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { test } from "node:test";
-import { gzipSync } from "node:zlib";
 
 import { pageTest, recorded, site, until } from "./support.mjs";
 
@@ -60,25 +57,27 @@ function median(times) {
   return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
 }
 
-test("the preview has at most 9 KB as gzip", () => {
-  const sizeOf = (name) => {
-    const module = readFileSync(new URL(`../../../services/pages/assets/${name}`, import.meta.url));
-    return gzipSync(module, { level: 9 }).length;
-  };
-  const bytes = sizeOf("preview.js") + sizeOf("preview_notes.js");
+pageTest("the modules of the preview have at most 9 KB as gzip", {}, async (page) => {
+  const names = /\/preview(_notes|_stage)?\./;
+  const bytes = await bytesOfModules(page, `/charts/${site.longChart}`, (address) => names.test(address));
   console.log(`preview: ${bytes} bytes`);
   assert.ok(bytes <= 9 * 1024, `${bytes} bytes`);
 });
 
-pageTest("the modules of the identification have at most 38 KB as gzip", {}, async (page) => {
+/** The bytes as gzip of the modules that a page loads, of those that are selected. */
+async function bytesOfModules(page, path, isSelected) {
   const traffic = await recorded(page);
-  await page.goto("/identify", { waitUntil: "networkidle" });
-  const modules = traffic.requests.filter((address) => /\.js$/.test(address) && !/\/page\./.test(address));
-  assert.ok(modules.some((address) => /\/chart_files\./.test(address)), traffic.requests.join("\n"));
+  await page.goto(path, { waitUntil: "networkidle" });
+  const modules = traffic.requests.filter((address) => /\.js$/.test(address) && isSelected(address));
+  assert.ok(modules.length > 2, traffic.requests.join("\n"));
   const responses = await Promise.all(modules.map((address) => page.request.get(address)));
   assert.ok(responses.every((response) => response.headers()["content-encoding"] === "gzip"));
-  const bytes = responses.reduce((sum, response) => sum + Number(response.headers()["content-length"]), 0);
-  console.log(`identification: ${modules.length} modules, ${bytes} bytes`);
+  return responses.reduce((sum, response) => sum + Number(response.headers()["content-length"]), 0);
+}
+
+pageTest("the modules of the identification have at most 38 KB as gzip", {}, async (page) => {
+  const bytes = await bytesOfModules(page, "/identify", (address) => !/\/page\./.test(address));
+  console.log(`identification: ${bytes} bytes`);
   assert.ok(bytes <= 38 * 1024, `${bytes} bytes`);
 });
 
@@ -86,6 +85,7 @@ pageTest("the modules of the identification have at most 38 KB as gzip", {}, asy
 pageTest("frames of a long chart take at most 4 ms", {}, async (page) => {
   await page.goto(`/charts/${site.longChart}#t=60`);
   await page.locator("#preview[data-verified=true]").waitFor();
+  await page.locator(".map").waitFor();
   const session = await page.context().newCDPSession(page);
   await session.send("Emulation.setCPUThrottlingRate", { rate: 4 });
   await page.evaluate(() => {

@@ -184,6 +184,38 @@ journey("from a chart to another one of its set", async (user, page) => {
   assert.equal(await page.locator("main a[href^='/charts/']").count(), count);
 });
 
+pageTest("the map of the chart seeks, and is drawn once", {}, async (page) => {
+  await open(page, `/charts/${site.longChart}`);
+  const map = stage(page).locator(".map");
+  await map.waitFor();
+  assert.ok(await isDrawn(map.locator("canvas")));
+  const { width, height } = await map.boundingBox();
+  const place = () => map.locator("div").boundingBox();
+  await map.click({ position: { x: width / 2, y: height / 4 } });
+  // Later is higher.
+  const length = Number(await section(page).getAttribute("data-length-ms"));
+  const seconds = (await time(page)).split(" ")[0].split(":").reduce((sum, part) => 60 * sum + Number(part), 0);
+  assert.ok(Math.abs(1000 * seconds - 0.75 * length) < 0.02 * length, `${seconds} s of ${length} ms`);
+  await map.locator("canvas").evaluate((node) => {
+    const context = node.getContext("2d");
+    const { fillRect } = context;
+    globalThis.drawn = 0;
+    context.fillRect = (...sizes) => {
+      globalThis.drawn += 1;
+      fillRect.apply(context, sizes);
+    };
+  });
+  const before = await place();
+  await section(page).getByRole("button", { name: "Play" }).click();
+  await until(async () => (await place()).y < before.y, "a marker that moves");
+  await section(page).getByRole("button", { name: "Pause" }).click();
+  assert.equal(await page.evaluate(() => globalThis.drawn), 0);
+  await section(page).getByText("Settings").click();
+  await section(page).getByRole("checkbox", { name: "Scroll up" }).click();
+  assert.ok(await page.evaluate(() => globalThis.drawn) > 100, "the other way round");
+  assert.ok((await place()).y > before.y);
+});
+
 for (const width of [360, 480, 1280]) {
   pageTest(`the button of the settings keeps its place (${width} px)`, { viewport: { width, height: 800 } }, async (page) => {
     await open(page, (await aSet()).chart);

@@ -45,7 +45,7 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 30] = [
+const PAGES: [&str; 31] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
@@ -57,6 +57,7 @@ const PAGES: [&str; 30] = [
     "/shelf.atom",
     "/creators/{name}",
     "/creators/{name}/feed.atom",
+    "/compare",
     "/random",
     "/feed.atom",
     "/about",

@@ -3,6 +3,7 @@
 
 mod chart;
 mod chartset;
+mod compare;
 mod creator;
 mod docs;
 mod embed;

@@ -104,6 +104,8 @@ struct ChartTemplate {
     more_variants: Option<String>,
     sources: Vec<SourceLine>,
     similar: Vec<ChartRow>,
+    /// The charts to compare it with: those of its set, then the similar ones.
+    others: Vec<Other>,
     /// The lists of easier and of harder charts with its most frequent pattern.
     neighbours: Option<[String; 2]>,
 }
@@ -115,6 +117,12 @@ struct Sibling {
     keys: u8,
     difficulty: String,
     is_current: bool,
+}
+
+/// A chart that this one can be compared with.
+struct Other {
+    hash: String,
+    name: String,
 }
 
 /// A chart with the same rows.
@@ -178,6 +186,7 @@ impl ChartTemplate {
         let download = sets.iter().find_map(|set| set.download.clone());
         let home = (!sets.is_empty()).then(|| sets.remove(0));
         let (siblings, more_siblings) = Sibling::all(siblings, chart.hash);
+        let others = Other::all(&siblings, similar);
         Self {
             layout,
             curve: page.curve.as_ref().map(|curve| Curve::figure(curve, numbers)).unwrap_or_default(),
@@ -200,6 +209,7 @@ impl ChartTemplate {
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
             neighbours: neighbours(chart),
+            others,
             chart: row,
             variants: variants.items.iter().map(VariantLine::new).collect(),
             more_variants: variants
@@ -263,6 +273,21 @@ impl Sibling {
         };
         let siblings = if charts.len() > 1 { charts.into_iter().map(sibling).collect() } else { Vec::new() };
         (siblings, more)
+    }
+}
+
+impl Other {
+    fn all(siblings: &[Sibling], similar: &[SimilarChart]) -> Vec<Self> {
+        let of_set = siblings.iter().filter(|sibling| !sibling.is_current).map(|sibling| Self {
+            hash: sibling.href.trim_start_matches("/charts/").to_owned(),
+            name: format!("{}K {} {}", sibling.keys, sibling.difficulty, sibling.level.number),
+        });
+        let similar = similar.iter().map(|SimilarChart { chart, .. }| {
+            let row = ChartRow::new(chart, None);
+            let name = format!("{} [{}] {}", row.title, row.difficulty, row.level.number);
+            Self { hash: chart.hash.to_string(), name }
+        });
+        of_set.chain(similar).collect()
     }
 }
 

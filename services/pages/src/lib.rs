@@ -13,6 +13,7 @@ mod chart_page;
 mod chart_rows;
 mod chartset_page;
 mod closest;
+mod compare;
 mod creator_page;
 mod creators;
 mod curve;
@@ -88,6 +89,7 @@ pub fn routes(state: PagesState) -> Routes {
         .route(Group::Page, "/shelf.atom", get(shelf::feed))
         .route(Group::Page, "/creators/{name}", get(creator_page::page))
         .route(Group::Page, "/creators/{name}/feed.atom", get(creator_page::feed))
+        .route(Group::Page, "/compare", get(compare::page))
         .route(Group::Page, "/random", get(random::random))
         .route(Group::Page, "/feed.atom", get(feed::feed))
         .route(Group::Page, "/identify", get(identify::identify))

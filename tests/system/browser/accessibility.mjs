@@ -34,6 +34,7 @@ const PAGES = {
   "mistake in a field": "/shelf?add=x",
   "creator": "/creators/mossgrove",
   "unknown creator": "/creators/nobody",
+  "compared charts": `/compare?a=${detail.charts[0].chart.hash}&b=${detail.charts[1].chart.hash}`,
   "embedded error": `/embed/charts/${"0".repeat(64)}`,
   "embedded chart": `/embed${chart}`,
   "pack": "/packs/71",

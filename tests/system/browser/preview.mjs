@@ -216,6 +216,37 @@ pageTest("the map of the chart seeks, and is drawn once", {}, async (page) => {
   assert.ok((await place()).y > before.y);
 });
 
+journey("two charts play on one clock", async (user, page) => {
+  const { chart } = await aSet();
+  await page.goto(chart);
+  const others = page.getByRole("combobox", { name: "Compare with" });
+  const hashes = [chart.split("/").at(-1), await others.locator("option").last().getAttribute("value")];
+  await others.selectOption(hashes[1]);
+  await user.activate(page.getByRole("button", { name: "Compare" }));
+  await page.waitForURL((url) => url.pathname === "/compare" && url.search === `?a=${hashes[0]}&b=${hashes[1]}`);
+  const known = await Promise.all(hashes.map((hash) => api(`/api/charts/${hash}`)));
+  const notes = page.getByRole("row", { name: /^Notes/ }).getByRole("cell");
+  const shown = async () => (await notes.allTextContents()).slice(0, 2).map((text) => Number(text.replaceAll(",", "")));
+  assert.deepEqual(await shown(), known.map((found) => found.chart.notes));
+  assert.equal(await page.locator(".timeline .strip").count(), 2);
+  if (!user.hasScript) return;
+  await page.locator("#preview[data-verified=true]").waitFor();
+  const canvases = stage(page).getByRole("img");
+  assert.equal(await canvases.count(), 2);
+  const picture = (index) => canvases.nth(index).evaluate((node) => node.toDataURL());
+  const before = [await picture(0), await picture(1)];
+  await user.activate(section(page).getByRole("button", { name: "Play" }));
+  await until(async () => (await picture(0)) !== before[0] && (await picture(1)) !== before[1], "two stages that move");
+  await user.activate(section(page).getByRole("button", { name: "Pause" }));
+  await stage(page).locator(".map").nth(1).waitFor();
+  const markers = () => stage(page).locator(".map div").evaluateAll((nodes) => nodes.map((node) => node.style.transform));
+  await position(page).fill("4000");
+  const [one, other] = await markers();
+  assert.equal(one, other, "one clock");
+  await user.activate(section(page).getByRole("button", { name: "Sheet" }));
+  assert.equal(await stage(page).getByRole("listitem").first().locator("canvas").count(), 2);
+});
+
 for (const width of [360, 480, 1280]) {
   pageTest(`the button of the settings keeps its place (${width} px)`, { viewport: { width, height: 800 } }, async (page) => {
     await open(page, (await aSet()).chart);

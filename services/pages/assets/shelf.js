@@ -26,7 +26,8 @@ export async function showLongShelf(shelf, pathOf) {
   shelf.querySelector(".head p").textContent = hashes.length > PAGE ? shown : `${hashes.length} charts`;
   const note = document.createElement("p");
   note.className = "note";
-  note.textContent = "The address of this shelf is read in the browser, not by the server: it has neither a text nor a feed.";
+  const missing = found.querySelector(":scope > .note")?.firstChild.data ?? "";
+  note.textContent = `The address of this shelf is read in the browser, not by the server: it has neither a text nor a feed. ${missing.replace("of this shelf", "of this page")}`;
   const parts = [...found.querySelectorAll(":scope > .scroll")];
   shelf.replaceChildren(shelf.querySelector(".head"), note, ...parts, pagesOf(fragment, page, last));
 }

@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn difference_is_that_of_the_second_chart() {
         for (values, expected) in [
-            ([Some(3.1), Some(4.25)], ["3.1", "4.3", "+1.2"]),
+            ([Some(3.1), Some(4.26)], ["3.1", "4.3", "+1.2"]),
             ([Some(120.0), Some(80.0)], ["120", "80", "−40"]),
             ([Some(7.04), Some(7.01)], ["7", "7", "="]),
             ([None, Some(2.0)], ["–", "2", ""]),

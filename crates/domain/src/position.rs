@@ -1,5 +1,5 @@
 //! Positions in the change feed, by which everything that follows the catalogue knows how far it is
-//! (docs/formats/change-feed.md, decision 0062).
+//! (docs/formats/change-feed.md, decision 0021).
 
 use std::fmt;
 use std::num::ParseIntError;

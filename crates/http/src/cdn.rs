@@ -1,5 +1,9 @@
 //! Headers for a CDN in front (docs/operations/cdn.md): how long it may keep a response (RFC 9213), and the
 //! tags by which `chart-indexer follow` purges it.
+//!
+//! A response that a replica cannot show to be current has a minute, since the purge of its change may be over.
+//! `CDN-Cache-Control` and not `s-maxage`, since `Cache-Control` of a ROX file is part of the contract. Lists
+//! have no tags of all that they show: each ingest would purge most of them, and they have 30 seconds anyway.
 
 use std::convert::Infallible;
 use std::num::NonZeroU32;

@@ -1,4 +1,5 @@
-//! The HTTP server, with limits and a shutdown that `axum::serve` does not have (decision 0046).
+//! The HTTP server, with limits that `axum::serve` does not have: connections, the time to receive the head of
+//! a request and the time to write; and with a shutdown that loses no request.
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -32,7 +32,14 @@ impl Worker {
 
 /// Threads with a single-threaded runtime each, one for each core.
 ///
-/// A connection is handled by one thread from its first request to its last (decision 0050).
+/// A connection is handled by one thread from its first request to its last, with a connection to Redis of the
+/// thread. On a runtime that distributes its tasks among threads, a request wakes another thread when these are
+/// handled by different ones: a cached lookup takes 1.5 times the CPU time of service and Redis
+/// (benchmarks/results/2026-11-28-plain-axum.md).
+///
+/// One listener passes each connection to the thread with the fewest. Listeners for each thread
+/// (`SO_REUSEPORT`) would get connections by their hash, which is uneven for the few connections of a reverse
+/// proxy, and reset those in the backlog of a listener that is closed.
 #[derive(Debug)]
 pub struct WorkerThreads {
     threads: Vec<JoinHandle<()>>,

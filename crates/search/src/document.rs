@@ -1,5 +1,6 @@
-//! The documents of an index: one for each chartset, with values that Meilisearch cannot interpret (decision
-//! 0013).
+//! The documents of an index: one for each chartset, with values that Meilisearch cannot interpret: it
+//! folds case and accents, reads digits as numbers, truncates long values, and splits words by rules that
+//! differ between scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the documents and settings that this program reads and writes. It increases with every change
 /// of either, and so of the list item in the documents. It is part of the names of the indexes: those of
-/// another format are neither searched nor written to (decision 0079).
+/// another format are neither searched nor written to. So `follow` of a new version builds its index while that
+/// of the old version keeps the old one up to date, and either can be started again.
 pub const FORMAT: u32 = 7;
 
 /// One of the two indexes of a node.

@@ -12,7 +12,8 @@ pub enum UnsupportedQuery {
     /// The query sorts by relevance with the worst match first.
     #[error("Meilisearch cannot sort by ascending relevance")]
     AscendingRelevance,
-    /// The page begins after a cursor: Meilisearch cannot compare positions (decision 0069).
+    /// The page begins after a cursor. That would take another format of the index and a second search for the
+    /// total, and Meilisearch cannot compare relevance at all.
     #[error("Meilisearch cannot continue a list after a cursor")]
     Cursor,
     /// One chart has to meet several conditions: documents do not say which numbers are of the same chart.

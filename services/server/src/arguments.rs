@@ -180,13 +180,13 @@ where
 /// A part of the service that can be served alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Service {
-    /// Chart lookups and ROX files: `/api/charts`.
+    /// Chart lookups, ROX files and variants: `/api/charts`, `/api/variants`.
     Lookup,
-    /// Chartsets and redirects to sources: `/api/chartsets`, `/go`.
+    /// Chartsets and redirects to sources: `/api/chartsets`, `/api/random`, `/go`.
     Browse,
     /// The web site: `/`, and all other paths.
     Pages,
-    /// The change feed: `/api/changes`.
+    /// The change feed, exports and hash filters: `/api/changes`, `/api/exports`, `/api/charts/filter`.
     Bulk,
 }
 

@@ -1,5 +1,6 @@
 //! Drills: the services of docker-compose.yml on a Docker engine, with replicas and servers that are
-//! replaced, killed, frozen, full or partitioned under load. docs/operations/drills.md describes them.
+//! replaced, killed, frozen, full or partitioned under load. The engine has namespaces of its
+//! own, so it changes nothing on the machine.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,

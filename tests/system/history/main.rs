@@ -1,5 +1,12 @@
 //! Checks the whole system with random histories: operations of two writers and faults of all servers, while
-//! clients read. What clients received is checked against a model of the catalogue.
+//! clients read. What clients received is checked against a model of the catalogue: a response is wrong only if
+//! no state within its maximum age explains it.
+//!
+//! A fault is recorded from its beginning until everything that it named works again. A check excuses what one
+//! fault excuses alone, until 5 s after its end; faults that affect no response excuse nothing. A busy machine
+//! acts like a fault: checks allow what the metrics and durations of the responses show, and no more. No
+//! command touches some of the charts, which must be in every response, since during an outage almost
+//! everything else is explained by an earlier state.
 //!
 //! Needs root and network namespaces. Uses the `meilisearch` on the PATH, if there is one.
 #![expect(

@@ -1,5 +1,9 @@
-//! Finds charts with the same order of rows: converted copies of a chart (docs/formats/variant.md,
-//! decision 0080).
+//! Finds charts with the same order of rows: converted copies of a chart (docs/formats/variant.md).
+//!
+//! A lookup reads the ROX files of these charts and compares the times of their rows, instead of storing a
+//! value for each pair of charts. Their sources are not merged: two charts of one song may have the same rows
+//! and not be the same chart. What follows from a file only, its MD5 digest and the variant with its rolls, is
+//! in `chart_aliases`, and stays when the file changes.
 
 use std::collections::HashMap;
 

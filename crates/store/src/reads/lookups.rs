@@ -22,7 +22,7 @@ pub struct KnownChart {
     /// notes, so a corrected title is returned here while the ROX file has that of the first file.
     pub chart: Chart,
     /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup": the sources of up to 32
-    /// chartsets, or of 4 if the chart has fewer than 8 notes.
+    /// chartsets, or of 4 if the chart has fewer than 8 notes (decision 0076).
     pub sources: Vec<Source>,
     /// The chartsets that contain it, in the order of their sources, up to 8; empty if they were not read.
     pub chartsets: Vec<ChartOccurrence>,

@@ -73,8 +73,8 @@ impl Store {
     }
 
     /// Returns the other chartsets that have exactly the charts of one of these, if both are shown. Hostile
-    /// files make thousands of chartsets share a chart (decision 0076), so only the first 8 that have the first
-    /// chart of a chartset are compared.
+    /// files make thousands of chartsets share a chart, so only the first 8 that have the first chart of a
+    /// chartset are compared.
     pub async fn copies_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ChartsetCopy>, ReadError> {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read copies of listed chartsets", |mut connection| async move {

@@ -1,4 +1,10 @@
-//! Replaces the ROX file of a stored chart, for administrators (decision 0075) and mirrors.
+//! Replaces the ROX file of a stored chart, for administrators and mirrors.
+//!
+//! The first file of a note hash decides the ROX file, preview and BPM of the chart for good, even if it was
+//! made to carry false timing or an insult. The URL of a replacement stays, since clients build it from the
+//! hash, and its `ETag` is a digest of the content: the same tag for other bytes would break what a strong
+//! validator promises (RFC 9110, section 8.8.1). Replicas, exports and mirrors treat a replacement as a removal
+//! of the earlier bytes.
 
 use chart_index_domain::{ChartDraft, Entity};
 use chart_index_objects::{ObjectDigest, Objects};

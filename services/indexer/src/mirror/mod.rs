@@ -1,9 +1,14 @@
-//! `chart-indexer mirror`: fills the index from another one, and follows its changes (decision 0078).
+//! `chart-indexer mirror`: fills the index from another one, and follows its changes.
 //!
 //! A mirror starts with an export, if there is one, and applies the pages of the change feed after it. Its
 //! position is stored after a page is applied, and a page may be applied again, so it may be killed at any
 //! time. Nothing that the other index sends is trusted: a chart is stored if its ROX file has its note hash, a
 //! chartset if it matches these charts.
+//!
+//! A change whose ROX files are missing, differ or cannot be read is skipped after a few seconds, so that it
+//! stops nothing else, and its page is requested again later. What the other index removes is deleted without
+//! an entry in the list of removals, whose entries outlast restores. After a loss of changes the mirror goes on
+//! serving what it has, and deletes at the end of the feed what it was not sent again.
 
 mod ahead;
 mod apply;

@@ -1289,8 +1289,9 @@ export interface operations {
                 /**
                  * @description `variants`, `rating`, `patterns`, `chartsets`, `links`, separated by commas: [extension fields](/docs/api/extension-fields) ([extension](/docs/api/extensions))
                  * @example [
-                 *       "rating",
-                 *       "patterns"
+                 *       "patterns",
+                 *       "chartsets",
+                 *       "links"
                  *     ]
                  */
                 include?: ("variants" | "rating" | "patterns" | "chartsets" | "links")[];

@@ -39,13 +39,16 @@ struct Catalogue {
     exports: tempfile::TempDir,
     /// Values of parameters of routes, each of which some route has.
     values: Vec<String>,
+    /// The path of the comparison of its charts, whose hashes are in the query string.
+    comparison: String,
 }
 
 impl Catalogue {
     async fn new() -> Self {
         let library = Library::new();
         let chart = library.osu("alpha/12 one/a.osu", ChartSpec::numbered(1)).note_hash();
-        library.osu("beta/7 pack/song/a.osu", ChartSpec::numbered(2));
+        let other = library.osu("beta/7 pack/song/a.osu", ChartSpec::numbered(2)).note_hash();
+        let comparison = format!("/compare?a={chart}&b={other}");
         let (database, exports) = (TestDatabase::create().await, tempfile::tempdir().unwrap());
         let folder = exports.path().to_str().unwrap();
         indexer(database.url(), &["migrate"]).succeeded();
@@ -59,9 +62,9 @@ impl Catalogue {
              UNION ALL SELECT sequence::text FROM hash_filters",
         );
         let mut values: Vec<String> = rows.lines().map(str::to_owned).collect();
-        values.extend([chart, export.file_name().into_string().unwrap()]);
+        values.extend([chart, export.file_name().into_string().unwrap(), ChartSpec::numbered(1).creator]);
         values.extend(["7", "0.xml", "note-hash", "errors", "not-found", "x"].map(str::to_owned));
-        Self { database, exports, values }
+        Self { database, exports, values, comparison }
     }
 
     /// A service with this `CDN_MAX_AGE_SECONDS`, if there is one.
@@ -84,6 +87,7 @@ impl Catalogue {
                 let path = |value: &String| [&template[..start], value, &template[end + 1..]].concat();
                 self.values.iter().map(path).collect()
             }
+            _ if template == "/compare" => vec![self.comparison.clone()],
             _ => vec![template.to_owned()],
         }
     }

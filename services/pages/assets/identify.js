@@ -77,7 +77,7 @@ function begin(task) {
 const failure = (error) => (error === CANCELLED ? "Cancelled." : `That failed: ${error.message}.`);
 
 /** Identifies what a function adds to the results: charts, and reasons of what cannot be read. It returns a note. */
-function identify(read) {
+function identify(read, none = "No .osu, .qua, .sm or .ssc file, and no archive with one.") {
   hide();
   for (const list of ["#missing", "#new"]) find(list).hidden = true;
   const results = [];
@@ -85,7 +85,10 @@ function identify(read) {
     let note = "";
     try {
       note = await read(run, results);
-      if (results.length === 0) return "No .osu, .qua, .sm or .ssc file, and no archive with one.";
+      if (results.length === 0) {
+        await showLibrary();
+        return none;
+      }
       await lookUpAll(run, results);
     } catch (error) {
       if (error === REPLACED || results.length === 0) throw error;
@@ -197,15 +200,15 @@ function offer(results) {
   };
   offerMissing();
   missing.onclick = () => begin(async (run) => {
-    find("#missing").hidden = false;
     find("#missing p").textContent = await sets.ask(results, clientOf(run), run);
+    find("#missing").hidden = false;
     offerMissing();
     return "The sets that lack charts are listed below.";
   });
   fresh.hidden = known.length === 0 || !results.some(({ creator }) => creator);
   fresh.onclick = () => begin(async (run) => {
-    find("#new").hidden = false;
     find("#new p").textContent = await askForNew(results, clientOf(run), run);
+    find("#new").hidden = false;
     return "What is new is listed below.";
   });
   find(".more").hidden = conversions.hidden && missing.hidden && fresh.hidden;
@@ -236,7 +239,7 @@ function folderLine({ name, files, charts, readAt, isComplete, handle }) {
 
 /** The charts of all folders, as they were read. */
 async function readLibrary(run, results) {
-  for (const { name } of await folders()) {
+  for (const { name } of await folders().catch(() => [])) {
     await run.progress("Reading the library");
     for (const { path, charts } of (await filesOf(name)).values()) {
       for (const chart of charts) results.push({ file: path, ...chart });
@@ -246,7 +249,7 @@ async function readLibrary(run, results) {
 
 function startLibrary() {
   showLibrary();
-  find(".recall").onclick = () => identify(readLibrary);
+  find(".recall").onclick = () => identify(readLibrary, "This browser remembers no folder.");
   find(".forget").onclick = () => begin(async () => {
     await forget();
     hide();

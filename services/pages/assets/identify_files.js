@@ -2,7 +2,7 @@
 // changed.
 
 import { UNREADABLE, filesRead, isRead } from "../../../clients/npm/src/files.js";
-import { filesOf, putFiles, putFolder, startMarks } from "./library.js";
+import { filesOf, putFiles, putFolder, startMarks, startReading } from "./library.js";
 
 export const MAX_FILES = 200_000;
 const MAX_DEPTH = 8;
@@ -124,6 +124,7 @@ class Library {
 
   static async open(files, { workerUrl }) {
     const library = new Library();
+    startReading();
     library.#reader = workerUrl;
     const names = new Set(files.map(({ path }) => rootOf(path)).filter(Boolean));
     await library.#try(async () => {

@@ -1,5 +1,6 @@
 // Sets at `/identify`: those of which some charts are missing, and what is new by charters in the folder.
 
+import { owned } from "./library.js";
 import { element, find } from "./page.js";
 import { count, counted, folderOf, isolated, level, section } from "./identify_table.js";
 
@@ -9,6 +10,8 @@ const SETS = 100;
 const [CREATORS, SETS_OF_CREATOR, NEWEST] = [10, 10, 40];
 /** How many requests are in flight. */
 const PARALLEL = 4;
+/** The longest name that the list accepts as a filter. */
+const MAX_FILTER_CHARACTERS = 200;
 /** How many charts of a set are named. */
 const MAX_NAMED = 12;
 
@@ -39,7 +42,10 @@ async function addIncomplete(ids, list, { results, index, run, text }) {
       const at = next++;
       await run.progress(text, at, ids.length);
       const set = await index.chartset(ids[at], { include: ["rating"], signal: run.signal }).catch(noneIfRemoved);
-      const missing = set.charts.filter(({ chart }) => !have.has(chart.hash));
+      const others = set.charts.filter(({ chart }) => !have.has(chart.hash));
+      // Another folder of the library may have them.
+      const inLibrary = await owned(others.map(({ chart }) => chart.hash)).catch(() => new Set());
+      const missing = others.filter(({ chart }) => !inLibrary.has(chart.hash));
       if (missing.length > 0) lines[at] = line(set, missing);
     }
   };
@@ -96,7 +102,8 @@ export class Incomplete {
 /** Shows the newest sets by those who have most charts in the folders, if these lack any of their charts. */
 export async function askForNew(results, index, run) {
   const numbers = new Map();
-  for (const { creator } of results) if (creator) numbers.set(creator, (numbers.get(creator) ?? 0) + 1);
+  const isFilter = (name) => name && [...name].length <= MAX_FILTER_CHARACTERS;
+  for (const { creator } of results) if (isFilter(creator)) numbers.set(creator, (numbers.get(creator) ?? 0) + 1);
   const creators = [...numbers].sort(([, a], [, b]) => b - a).slice(0, CREATORS).map(([name]) => name);
   const sets = new Map();
   for (const [at, creator] of creators.entries()) {
@@ -110,5 +117,5 @@ export async function askForNew(results, index, run) {
   const list = find("#new ul", section);
   list.replaceChildren();
   const found = await addIncomplete(newest.map(({ id }) => id), list, { results, index, run, text: "Looking at sets" });
-  return `${counted(found, "set")} with charts that you do not have, among the newest ${count(newest.length)} by ${creators.join(", ")}.`;
+  return `${counted(found, "set")} with charts that you do not have, among the newest ${count(newest.length)} by ${creators.map((name) => `\u2068${name}\u2069`).join(", ")}.`;
 }

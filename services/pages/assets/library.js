@@ -8,10 +8,17 @@ const NAME = "library";
 const PORTION = 5_000;
 
 let opened;
+/** Whether another page of the site has deleted the database since the last reading began. */
+let isForgotten = false;
 
 /** The database, which the first folder creates. Fails where there is none, or where the browser stores nothing. */
-function open(isCreated) {
-  opened ??= new Promise((resolve, reject) => {
+async function open(isCreated) {
+  while (opened) {
+    const database = await opened.catch(() => undefined);
+    if (database) return database;
+  }
+  if (isForgotten) throw new Error("the library was deleted");
+  opened = new Promise((resolve, reject) => {
     const request = indexedDB.open(NAME, 1);
     request.onupgradeneeded = () => {
       if (!isCreated) return request.transaction.abort();
@@ -20,8 +27,10 @@ function open(isCreated) {
       request.result.createObjectStore("folders", { keyPath: "name" });
     };
     request.onsuccess = () => {
-      // Another page of the site forgets everything.
-      request.result.onversionchange = close;
+      request.result.onversionchange = () => {
+        isForgotten = true;
+        close();
+      };
       resolve(request.result);
     };
     request.onerror = () => {
@@ -55,6 +64,9 @@ async function inStore(name, mode, run, isCreated = true) {
   if (mode === "readwrite") await over;
   return result;
 }
+
+/** Begins a reading, which may create the database. */
+export const startReading = () => void (isForgotten = false);
 
 /** The folders that were read: `name`, numbers of `files` and `charts`, `readAt`, and `handle` where there is one. */
 export const folders = () => inStore("folders", "readonly", (store) => done(store.getAll()), false);
@@ -91,7 +103,7 @@ export async function forget() {
 }
 
 /** Those of these charts that are in the library. */
-async function owned(hashes) {
+export async function owned(hashes) {
   const found = (hash, store) => done(store.index("hashes").getKey(hash));
   const isOwned = await inStore("files", "readonly", (store) => Promise.all(hashes.map((hash) => found(hash, store))), false);
   return new Set(hashes.filter((_, index) => isOwned[index] !== undefined));
@@ -99,7 +111,7 @@ async function owned(hashes) {
 
 // --- Marks ---
 
-const LINKS = ":is(.charts, .charts-table tbody, .siblings) a[href^='/charts/']";
+const LINKS = ":is(.charts, .charts-table tbody, .compared, .siblings) a[href^='/charts/']";
 const hashOf = (link) => link.getAttribute("href").slice("/charts/".length);
 
 /** Marks the charts in a page, or in a part of it, that are in the library, and offers to hide them. */
@@ -111,8 +123,10 @@ export async function mark(part) {
     row.classList.add("have");
     place.append(element("span", { className: "vh", textContent: " (in your library)" }));
   };
-  for (const link of links.filter((one) => have.has(hashOf(one)))) add(link.closest("li:not(.spectrum), tr") ?? link, link);
-  if (have.has(own)) add(find("article > .head", part), find("article > .head > .level", part));
+  const rowOf = (link) => link.closest(".spectrum") ? link : (link.closest(".compared th, li, tr") ?? link);
+  for (const link of links.filter((one) => have.has(hashOf(one)))) add(rowOf(link), link);
+  const head = find("article > .head:has(> .level)", part);
+  if (head && have.has(own)) add(head, find(".level", head));
   const place = find("#have", part);
   if (place) place.replaceChildren(...choice(part));
   const list = find("#list", part);

@@ -451,15 +451,19 @@ function showShelf() {
     if (button.className === "put") button.ariaPressed = String(isOn.has(button.dataset.shelf));
     else button.textContent = isOn.has(button.dataset.shelf) ? "Remove from your shelf" : "Add to your shelf";
   }
+  const shelf = find("#shelf");
+  if (shelf) offerShelf(shelf);
 }
 
 /** Adds a button to each chart of lists and tables. */
 function addShelfButtons() {
   for (const link of all(".charts > li > a[href^='/charts/'], .charts-table th > a")) {
-    const button = element("button", { type: "button", className: "put", title: "On your shelf" });
-    button.ariaLabel = `On your shelf: ${all("bdi", link).map((name) => name.textContent).join(" ")}`;
-    button.dataset.shelf = link.pathname.slice("/charts/".length);
     const row = link.closest("li, tr");
+    if (find(".put", row)) continue;
+    const button = element("button", { type: "button", className: "put", title: "On your shelf" });
+    const names = [...all("h2 bdi", link.closest(".set") ?? link), ...all("bdi, .k", link)];
+    button.ariaLabel = `On your shelf: ${names.map((name) => name.textContent).join(" ")}`;
+    button.dataset.shelf = link.pathname.slice("/charts/".length);
     (row.matches("tr") ? row.lastElementChild : row).append(button);
   }
   showShelf();
@@ -471,7 +475,7 @@ function toggleShelf(event) {
   event.preventDefault();
   const hashes = chosen();
   const others = hashes.filter((other) => other !== hash);
-  if (others.length >= LONG_SHELF) return notice("Your shelf has 1,000 charts: no more fit into an address.");
+  if (others.length === hashes.length && hashes.length >= LONG_SHELF) return notice("Your shelf has 1,000 charts: no more fit into an address.");
   stored.set("shelf", (others.length < hashes.length ? others : [...hashes, hash]).join(" "));
   showShelf();
 }
@@ -486,7 +490,6 @@ function offerShelf(shelf) {
   keep.firstChild.addEventListener("click", () => {
     stored.set("shelf", hashes);
     showShelf();
-    keep.remove();
   });
   find(".head", shelf).append(keep);
 }
@@ -497,14 +500,23 @@ function startShelf() {
   document.addEventListener("click", toggleShelf);
   const shelf = find("#shelf");
   if (!shelf) return;
-  const show = async () => {
-    if (location.hash.startsWith("#charts=")) {
-      const { showLongShelf } = await import(shelf.dataset.module);
-      notice(await showLongShelf(shelf, shelfPath), show);
-      addShelfButtons();
-    }
-    offerShelf(shelf);
+  const isLong = () => new URLSearchParams(location.hash.slice(1)).has("charts");
+  let wasLong = false;
+  const show = async (event) => {
+    if (!isLong()) return wasLong && location.reload();
+    wasLong = true;
+    const { showLongShelf } = await import(shelf.dataset.module);
+    notice(await showLongShelf(shelf, shelfPath), show);
+    addShelfButtons();
+    markLibrary(shelf);
+    if (event?.type === "hashchange") find("#main").focus();
   };
+  // Its address would lose the charts.
+  find(".skip").addEventListener("click", (event) => {
+    if (!isLong()) return;
+    event.preventDefault();
+    find("#main").focus();
+  });
   addEventListener("hashchange", show);
   show();
 }

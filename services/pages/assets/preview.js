@@ -188,6 +188,7 @@ class Preview {
   /** Adds the whole of each chart beside its stage. */
   addMaps(addMap) {
     this.maps = this.stages.map((stage) => addMap(stage, this.lengthMs, (now) => this.seek(now)));
+    for (const map of this.maps) map.move(this.now);
   }
 
   /** Changes a preference, which later visits have as well. */

@@ -14,11 +14,12 @@ export function addMap(stage, lengthMs, seek) {
   map.append(canvas, marker);
   stage.canvas.after(map);
   const length = Math.max(1, lengthMs);
-  let [height, way] = [0, 0];
+  let [height, way, shown] = [0, 0, 0];
   const draw = () => {
     height = map.clientHeight;
     way = height - marker.offsetHeight;
     drawNotes(canvas, stage, length);
+    move(shown);
   };
   new ResizeObserver(draw).observe(map);
   /** The share of a time, from the top; and the share that is at a place. */
@@ -32,7 +33,10 @@ export function addMap(stage, lengthMs, seek) {
   });
   map.addEventListener("pointermove", point);
   // Without a layout, and without drawing: the browser moves the layer of the marker.
-  const move = (now) => (marker.style.transform = `translateY(${turned(now / length) * way}px)`);
+  const move = (now) => {
+    shown = now;
+    marker.style.transform = `translateY(${turned(now / length) * way}px)`;
+  };
   return { draw, move };
 }
 

@@ -1,6 +1,8 @@
 // A shelf of more charts than the server takes in an address. Its pages are shelves of 100.
 
 const PAGE = 100;
+/** More would take a browser long, and page.js adds no more. */
+const MAX_CHARTS = 1_000;
 const HASH_BYTES = 32;
 
 /**
@@ -14,6 +16,7 @@ export async function showLongShelf(shelf, pathOf) {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const hashes = decode(fragment.get("charts"));
   if (!hashes) return "This shelf cannot be read: a part of its address may be missing.";
+  if (hashes.length > MAX_CHARTS) return `This shelf has more than ${MAX_CHARTS.toLocaleString("en")} charts, which is the most that a shelf has.`;
   const last = Math.max(1, Math.ceil(hashes.length / PAGE));
   const page = Math.min(Math.max(1, Number.parseInt(fragment.get("page"), 10) || 1), last);
   const first = (page - 1) * PAGE;
@@ -23,7 +26,7 @@ export async function showLongShelf(shelf, pathOf) {
   if (!found) return "The charts could not be loaded.";
   const shown = `${first + 1}–${Math.min(first + PAGE, hashes.length)} of ${hashes.length} charts`;
   shelf.dataset.hashes = hashes.join(" ");
-  shelf.querySelector(".head p").textContent = hashes.length > PAGE ? shown : `${hashes.length} charts`;
+  shelf.querySelector(".head p").textContent = hashes.length > PAGE ? shown : `${hashes.length} chart${hashes.length === 1 ? "" : "s"}`;
   const note = document.createElement("p");
   note.className = "note";
   const missing = found.querySelector(":scope > .note")?.firstChild.data ?? "";
@@ -32,10 +35,11 @@ export async function showLongShelf(shelf, pathOf) {
   shelf.replaceChildren(shelf.querySelector(".head"), note, ...parts, pagesOf(fragment, page, last));
 }
 
-/** The hashes as the server encodes them (shelf.rs), each once; null if they are incomplete. */
+/** The hashes as the server encodes them (shelf.rs), each once, up to one too many; null if they are incomplete. */
 function decode(charts) {
   try {
-    const bytes = atob(charts.replaceAll("-", "+").replaceAll("_", "/"));
+    const most = (Math.ceil((MAX_CHARTS + 1) / 3) * 3 * HASH_BYTES * 4) / 3;
+    const bytes = atob(charts.slice(0, most).replaceAll("-", "+").replaceAll("_", "/"));
     if (bytes.length % HASH_BYTES) return null;
     const digits = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
     return [...new Set(digits.match(/.{64}/g) ?? [])];

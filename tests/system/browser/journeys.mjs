@@ -490,9 +490,21 @@ journey("a shelf of more than 100 charts", async (user, page) => {
   await shelf.getByText(`101–${count} of ${count} charts`).waitFor();
   const charts = shelf.locator("tbody th a");
   assert.deepEqual(await charts.evaluateAll((links) => links.map((link) => link.pathname)), known.map((hash) => `/charts/${hash}`));
+  assert.equal(await shelf.locator(".put").count(), known.length);
+  const isInMain = () => page.evaluate(() => document.activeElement.id === "main");
+  assert.ok(await isInMain(), "the focus is not lost");
+  const address = page.url();
+  await page.getByRole("link", { name: "Skip to content" }).focus();
+  await page.keyboard.press("Enter");
+  assert.equal(page.url(), address);
   await page.goto("/shelf#charts=AAAA");
-  await page.reload();
   await page.getByRole("alert").getByText("a part of its address may be missing").waitFor();
+  assert.equal(await shelf.locator(".put").count(), known.length, "one for each chart");
+  const many = Buffer.alloc(1_001 * 32).map((_, at) => at >> (at % 2 ? 5 : 13)).toString("base64url");
+  await page.goto(`/shelf#charts=${many}`);
+  await page.getByRole("alert").getByText("more than 1,000 charts").waitFor();
+  await page.evaluate(() => (location.hash = ""));
+  await shelf.getByRole("textbox").waitFor();
 }, { modes: ["mouse", "keyboard"] });
 
 journey("from a chart to what its creator made", async (user, page) => {

@@ -191,6 +191,9 @@ pageTest("the map of the chart seeks, and is drawn once", {}, async (page) => {
   assert.ok(await isDrawn(map.locator("canvas")));
   const { width, height } = await map.boundingBox();
   const place = () => map.locator("div").boundingBox();
+  // The beginning is at the foot, before anything is played.
+  const top = (await map.boundingBox()).y;
+  await until(async () => (await place()).y - top > 0.5 * height, "the marker below the middle");
   await map.click({ position: { x: width / 2, y: height / 4 } });
   // Later is higher.
   const length = Number(await section(page).getAttribute("data-length-ms"));

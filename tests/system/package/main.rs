@@ -134,7 +134,7 @@ async fn search(machine: &Machine, meilisearch: &Path, total: u64) {
     machine.run(
         "systemd-run --unit=meilisearch --property=StateDirectory=meilisearch \
          --property=WorkingDirectory=/var/lib/meilisearch \
-         meilisearch --no-analytics --max-indexing-memory=1GiB",
+         /usr/local/bin/meilisearch --no-analytics --max-indexing-memory=1GiB",
     );
     let (_, blocks) = commands();
     for block in blocks {

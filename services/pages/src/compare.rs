@@ -116,6 +116,7 @@ impl Side {
     }
 }
 
+/// The numbers as they are shown, so that the difference is that of what is shown.
 fn numbers(charts: [&Chart; 2]) -> Vec<Line> {
     let of = |name, value: fn(&Chart) -> Option<f64>, format: fn(f64) -> String| {
         Line::new(name, charts.map(value), format)
@@ -123,12 +124,12 @@ fn numbers(charts: [&Chart; 2]) -> Vec<Line> {
     vec![
         of("Difficulty", |chart| chart.rating.map(Rating::value), |value| format!("{value:.2}")),
         of("Keys", |chart| Some(chart.numbers.keys.get().into()), |value| format::decimal(value, 0)),
-        of("BPM", |chart| Some(chart.numbers.bpm_main), format::bpm),
-        of("Length", |chart| Some(f64::from(chart.numbers.length_ms)), length),
+        of("BPM", |chart| Some(tenths(chart.numbers.bpm_main)), format::bpm),
+        of("Length", |chart| Some(f64::from((chart.numbers.length_ms + 500) / 1_000)), length),
         of("Notes", |chart| Some(chart.numbers.notes.into()), |value| format::decimal(value, 0)),
         of("Long notes", |chart| Some(chart.numbers.ln_share().into()), percent),
-        of("Average/s", |chart| Some(chart.numbers.density_avg), format::density),
-        of("Peak/s", |chart| Some(chart.numbers.density_peak), format::density),
+        of("Average/s", |chart| Some(tenths(chart.numbers.density_avg)), format::density),
+        of("Peak/s", |chart| Some(tenths(chart.numbers.density_peak)), format::density),
     ]
 }
 
@@ -147,8 +148,12 @@ fn patterns(charts: [&Chart; 2]) -> Vec<Line> {
     clippy::cast_sign_loss,
     reason = "lengths of charts and their differences"
 )]
-fn length(ms: f64) -> String {
-    format::length(ms as u32)
+fn length(seconds: f64) -> String {
+    format::length(seconds as u32 * 1_000)
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 fn percent(value: f64) -> String {
@@ -169,6 +174,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matching::tests::chart;
 
     #[test]
     fn difference_is_that_of_the_second_chart() {
@@ -181,7 +187,22 @@ mod tests {
             let Line { values: [a, b], difference, .. } = Line::new("BPM", values, format::bpm);
             assert_eq!([a.as_str(), &b, &difference], expected, "{values:?}");
         }
-        assert_eq!(Line::new("Length", [Some(61_000.0), Some(92_000.0)], length).difference, "+0:31");
+        assert_eq!(Line::new("Length", [Some(61.0), Some(92.0)], length).difference, "+0:31");
+    }
+
+    #[test]
+    fn differences_are_those_of_what_is_shown() {
+        let of_density = |density_avg| {
+            let mut chart = chart();
+            chart.numbers.density_avg = density_avg;
+            chart
+        };
+        let lines = numbers([&of_density(8.36), &of_density(6.74)]);
+        let average = lines.iter().find(|line| line.name == "Average/s").unwrap();
+        assert_eq!(
+            (average.values.each_ref().map(String::as_str), &*average.difference),
+            (["8.4", "6.7"], "−1.7")
+        );
     }
 
     #[test]

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::StoreConfig;
 
-    /// 100,000 charts in as many chartsets, of creators with 1, 50 and 20,000 charts.
+    /// 100,000 charts in as many chartsets, of creators with 1, 62 and 20,000 charts.
     const FILL: [&str; 4] = [
         "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg,
                              density_peak, rox_bytes, first_seen_ms)

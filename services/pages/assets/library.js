@@ -124,7 +124,7 @@ export async function mark(part) {
     place.append(element("span", { className: "vh", textContent: " (in your library)" }));
   };
   const rowOf = (link) => link.closest(".spectrum") ? link : (link.closest(".compared th, li, tr") ?? link);
-  for (const link of links.filter((one) => have.has(hashOf(one)))) add(rowOf(link), link);
+  for (const link of links.filter((one) => have.has(hashOf(one)) && !rowOf(one).matches(".have"))) add(rowOf(link), link);
   const head = find("article > .head:has(> .level)", part);
   if (head && have.has(own)) add(head, find(".level", head));
   const place = find("#have", part);

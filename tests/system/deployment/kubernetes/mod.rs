@@ -71,7 +71,7 @@ fn every_component_is_in_an_overlay() {
     for component in components {
         let component = component.expect("a component").file_name().into_string().expect("UTF-8");
         // These have tests of their own.
-        if ["exports", "objects", "split"].contains(&component.as_str()) {
+        if ["exports", "ipv6", "objects", "split"].contains(&component.as_str()) {
             continue;
         }
         assert!(kustomizations.contains(&format!("- ../../components/{component}\n")), "{component}");
@@ -189,6 +189,35 @@ fn exports_component_mounts_a_volume() {
     let job = objects.find("CronJob", "chart-indexer-export").expect("a job");
     let container = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["args"], json!(["export", "/exports", "--rox", "--keep", "3"]));
+}
+
+/// Every listener and service of both address families. All else stays as it is.
+#[test]
+fn ipv6_component_listens_on_both_families() {
+    let rendered = production_with("  - ../../components/monitoring\n", "  - ../../components/ipv6\n");
+    let found = violations("production", rendered.iter().collect());
+    assert!(found.is_empty(), "{found:#?}");
+    let objects = Objects::new("production", rendered.iter().collect());
+    let services: Vec<_> = objects.of_kind("Service").collect();
+    assert!(!services.is_empty());
+    for service in services {
+        assert_eq!(service["spec"]["ipFamilyPolicy"], "PreferDualStack", "{}", name(service));
+    }
+    let mut listeners = BTreeSet::new();
+    for workload in objects.workloads() {
+        for container in workload.containers() {
+            let is_listener =
+                |(name, _): &(&str, &str)| name.ends_with("LISTEN") || *name == "MEILI_HTTP_ADDR";
+            listeners.extend(objects.variables(container).into_iter().filter(is_listener));
+        }
+    }
+    let expected = [
+        ("ADMIN_LISTEN", "[::]:9090"),
+        ("LISTEN", "[::]:8080"),
+        ("MEILI_HTTP_ADDR", "[::]:7700"),
+        ("METRICS_LISTEN", "[::]:9091"),
+    ];
+    assert_eq!(listeners, BTreeSet::from(expected));
 }
 
 /// The digest of an image follows its tag; names and labels cannot have one.

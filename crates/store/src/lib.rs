@@ -16,6 +16,7 @@
 //! | `chart_percentiles` | number of keys | the percentiles of ratings and peak densities |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
+//! | `cdn_purges` | one row | the position up to which `follow` has purged a CDN |
 //! | `pending_changes` | change | the changes of a running transaction |
 //! | `catalogue_changes` | changed chart or chartset | the change feed |
 //! | `mirror`, `mirror_unconfirmed`, `mirror_replacements` | one row; chartset; chart | how far this index, if it is a mirror, has followed another one |

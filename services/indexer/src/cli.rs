@@ -166,8 +166,7 @@ pub(crate) enum Command {
     },
     /// Remove charts and chartsets from the index, whether or not it holds them yet
     ///
-    /// Ingests and imports do not bring back what is in the list of removals. Prints the URLs that caches in
-    /// front of the index may still have.
+    /// Ingests and imports do not bring back what is in the list of removals.
     Remove(RemoveArguments),
     /// Print the list of removals
     Removals {

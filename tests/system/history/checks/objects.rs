@@ -7,7 +7,7 @@ use super::{MAX_AGE, describe};
 use crate::clients::{Exchange, Request};
 use crate::history::History;
 use crate::model::Moment;
-use crate::operator::Scope;
+use crate::operator::{FaultEvent, Scope};
 
 /// Says so if a redirect has led to no object, or to other bytes than its name says.
 pub(super) fn wrong_object(history: &History, exchange: &Exchange) -> Option<String> {
@@ -22,12 +22,14 @@ pub(super) fn wrong_object(history: &History, exchange: &Exchange) -> Option<Str
     (!is_right).then(|| describe(exchange))
 }
 
-/// Whether an object may have been deleted since it was read which one the file is.
+/// Whether an object may have been deleted, or lost, since it was read which one the file is.
 fn may_be_deleted(history: &History, exchange: &Exchange) -> bool {
     let (from, to) = (exchange.start.saturating_sub(MAX_AGE), exchange.end);
     let deletes =
         |words: &str| ["remove", "replace-rox", "objects gc"].iter().any(|verb| words.contains(verb));
+    let loses = |fault: &FaultEvent| fault.name.starts_with("LoseObjects") && fault.overlaps(from, to);
     runs(history, from, to, deletes)
+        || history.log.faults.iter().any(loses)
         || history.faults(from, to).any(|fault| lacks_postgres(fault, exchange.target))
         || is_slow(history, exchange)
 }

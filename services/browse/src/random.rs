@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{ChartsetPage, PageRequest, SearchQuery};
+use chart_index_cache::{CacheKey, Filled};
+use chart_index_domain::search::{PageRequest, SearchQuery};
 use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, RequestHeaders, Resource, ResponseCache, TextBody};
 use serde::Deserialize;
@@ -86,12 +86,14 @@ impl PageFormat for ChoiceFormat {
         CacheKey::page(&[b"choice ", name].concat())
     }
 
-    async fn render(&self, _search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+    async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
+        let page = search.find_page(&search.query).await?;
         let id = |item: &Item| item.id.to_string();
         let first = page.items.first().map(|item| serde_json::from_str(item.as_str())).transpose();
         let first: Option<Item> = first
             .map_err(|error| ReadError::Failed { operation: "choose a chartset", source: error.into() })?;
         let id = first.as_ref().map(id).unwrap_or_default();
-        Ok(TextBody::new(format!("{} {id}", page.total)).into_cached())
+        let response = TextBody::new(format!("{} {id}", page.total)).into_cached();
+        Ok(Filled { response, position: page.position })
     }
 }

@@ -28,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{CacheKey, CachedResponse, Filled};
+use chart_index_cache::{CacheKey, Filled};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery};
 use chart_index_http::{ApiError, RequestHeaders, ResponseCache, TextBody};
@@ -129,11 +129,7 @@ impl SearchEngines {
         let key = F::cache_key(&name).searched_by(engine.engine());
         let fill = {
             let format = Arc::clone(format);
-            move || async move {
-                let page = search.find_page(&search.query).await?;
-                let position = page.position;
-                Ok(Filled { response: format.render(search, page).await?, position })
-            }
+            move || async move { format.fill(search).await }
         };
         let body = cache.read_text(key, headers, fill).await?;
         let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
@@ -171,12 +167,12 @@ pub struct ListPage {
     pub age: Option<Duration>,
 }
 
-/// A search that a [`PageFormat`] renders, and may use to find further pages.
+/// What a [`PageFormat`] searches, for its query and for others.
 pub struct Search {
     engine: Arc<dyn SearchIndex>,
     /// Whether the primary engine failed, and this is the fallback.
     pub is_fallback: bool,
-    /// The query of the page that is rendered.
+    /// The query of the list.
     pub query: Arc<SearchQuery>,
     metrics: Arc<SearchMetrics>,
 }
@@ -189,7 +185,7 @@ impl Search {
     }
 }
 
-/// A form in which a page of the list is cached and sent.
+/// A form in which a page of the list, or what else an engine finds for its query, is cached and sent.
 pub trait PageFormat: Send + Sync + 'static {
     /// The cache key of a page with this name, a list or a page. The search engine is added to it.
     fn cache_key(name: &[u8]) -> CacheKey;
@@ -199,12 +195,8 @@ pub trait PageFormat: Send + Sync + 'static {
         name
     }
 
-    /// Renders a page. The result is cached.
-    fn render(
-        &self,
-        search: Search,
-        page: ChartsetPage,
-    ) -> impl Future<Output = Result<CachedResponse, ReadError>> + Send;
+    /// Searches, and renders what was found. The result is cached.
+    fn fill(&self, search: Search) -> impl Future<Output = Result<Filled, ReadError>> + Send;
 }
 
 pub(crate) struct JsonFormat;
@@ -214,9 +206,11 @@ impl PageFormat for JsonFormat {
         CacheKey::list(name)
     }
 
-    async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+    async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
+        let page = search.find_page(&search.query).await?;
         let list = ListBody::new(&page, &search.query);
-        Ok(TextBody::json_sized(&list, list.capacity())?.into_cached())
+        let response = TextBody::json_sized(&list, list.capacity())?.into_cached();
+        Ok(Filled { response, position: page.position })
     }
 }
 

@@ -6,8 +6,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_browse::{ListRead, PageFormat, Search};
-use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{ChartsetPage, SearchQuery};
+use chart_index_cache::{CacheKey, Filled};
+use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{Chart, ChartsetId, NoteHash, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
 
@@ -39,7 +39,8 @@ impl PageFormat for AtomFormat {
         CacheKey::page(&[b"feed ", name].concat())
     }
 
-    async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+    async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
+        let page = search.find_page(&search.query).await?;
         let query = ListQuery { search: SearchQuery::clone(&search.query), ..ListQuery::default() };
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
         let sets = SetView::all(items, Vec::new(), Vec::new(), &query.search);
@@ -51,7 +52,7 @@ impl PageFormat for AtomFormat {
             &updated,
             self.0.settings.public_url.as_ref().map_or("", |url| url.as_str()),
         );
-        Ok(TextBody::new(render(&feed)?).into_cached())
+        Ok(Filled { response: TextBody::new(render(&feed)?).into_cached(), position: page.position })
     }
 }
 

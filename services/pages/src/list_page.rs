@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
-use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_cache::{CacheKey, Filled};
 use chart_index_domain::search::{ChartsetPage, ParameterError, SearchQuery, Sort};
 use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
@@ -137,7 +137,8 @@ impl PageFormat for HtmlFormat {
         name
     }
 
-    async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+    async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
+        let page = search.find_page(&search.query).await?;
         let query = ListQuery { search: SearchQuery::clone(&search.query), view: self.view };
         let sets = self.read_sets(&page, &query.search).await?;
         let (mut drops, mut all, mut closest) = (Vec::new(), None, Vec::new());
@@ -160,7 +161,7 @@ impl PageFormat for HtmlFormat {
                 ..ResultView::new(&query, &page, sets, search.is_fallback)
             },
         };
-        Ok(TextBody::new(render(&template)?).into_cached())
+        Ok(Filled { response: TextBody::new(render(&template)?).into_cached(), position: page.position })
     }
 }
 

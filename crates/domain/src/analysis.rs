@@ -26,6 +26,10 @@ impl Rating {
     pub const VERSION: u8 = 1;
     /// The greatest rating, in hundredths.
     pub const MAX_HUNDREDTHS: u16 = 1_500;
+    /// The number of bins of a histogram. All greater ratings are in the last one.
+    pub const BINS: usize = 26;
+    /// The ratings of a bin, in hundredths.
+    pub const BIN_WIDTH: u16 = 25;
 
     /// A rating; `None` above the maximum.
     #[must_use]
@@ -37,6 +41,12 @@ impl Rating {
     #[must_use]
     pub const fn hundredths(self) -> u16 {
         self.0
+    }
+
+    /// Its bin in a histogram, from 0.
+    #[must_use]
+    pub fn bin(self) -> usize {
+        usize::from(self.0 / Self::BIN_WIDTH).min(Self::BINS - 1)
     }
 
     /// The rating with two decimals.

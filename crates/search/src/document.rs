@@ -10,13 +10,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::sort_keys::SortKeys;
-use crate::{chart_values, creator_codes, sort_keys, word_codes};
+use crate::{chart_values, creator_codes, rating_bins, sort_keys, word_codes};
 
 pub(crate) const PRIMARY_KEY: &str = "id";
 /// The attribute with the list item.
 pub(crate) const ITEM: &str = "item";
 /// The attribute with the least and the greatest rating.
 pub(crate) const RATINGS: &str = "ratings";
+/// The attribute with the bins of a histogram of ratings, see [`rating_bins`](crate::rating_bins).
+pub(crate) const RATING_BINS: &str = "ratingBins";
 
 /// The attributes that free text is searched in, the most relevant first.
 pub(crate) const SEARCHABLE: [&str; 6] =
@@ -45,6 +47,7 @@ pub(crate) struct ChartsetDocument<'a> {
     /// The least and the greatest rating in hundredths, for lists that include them.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratings: Option<(u16, u16)>,
+    rating_bins: Vec<usize>,
     rating_max: u16,
     notes_max: u32,
     #[serde(flatten)]
@@ -80,6 +83,7 @@ impl<'a> ChartsetDocument<'a> {
             length_max_ms: set.length_max_ms,
             density_max: set.density_max,
             ratings,
+            rating_bins: rating_bins::values(&indexed.charts),
             rating_max: ratings.map_or(0, |(_, greatest)| greatest),
             notes_max: indexed.notes_max(),
             chart_values: chart_values::attributes(&indexed.charts),
@@ -177,7 +181,7 @@ pub(crate) mod tests {
     #[expect(clippy::too_many_lines, reason = "a document")]
     fn format_matches_this_document() {
         let indexed = with_every_attribute();
-        assert_eq!((FORMAT, FOLDING_VERSION), (7, 2));
+        assert_eq!((FORMAT, FOLDING_VERSION), (8, 2));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",
@@ -238,6 +242,10 @@ pub(crate) mod tests {
           "notesMax": 1200,
           "rating3": 8256,
           "rating7": 132099,
+          "ratingBins": [
+            193,
+            337
+          ],
           "ratingMax": 527,
           "ratings": [
             311,

@@ -4,15 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chart_index_domain::ReadError;
-use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Engine, SearchIndex, SearchQuery};
+use chart_index_domain::search::{
+    CatalogueChanges, ChartsetPage, Engine, RatingHistogram, SearchIndex, SearchQuery,
+};
+use chart_index_domain::{Rating, ReadError};
 use chart_index_instrumentation::metrics;
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::page_search::PageSearch;
-use crate::search_node::SearchNode;
+use crate::page_search::{HistogramSearch, PageSearch};
+use crate::search_node::{NodeSearch, SearchNode};
 use crate::{SearchConfig, SearchError, UnsupportedQuery};
 
 const OPERATION: &str = "search chartsets";
@@ -97,10 +99,10 @@ impl SharedEngine {
         usable.into_iter().map(|(_, node)| node)
     }
 
-    /// Reads a page from the preferred node, or from the next one if the connection fails or the index was
+    /// Searches the preferred node, or the next one if the connection fails or the index was
     /// replaced. After any other error no second node is searched: if one is busy or slow, the others must not
     /// get its load as well.
-    async fn search(&self, search: &PageSearch<'_>) -> Result<ChartsetPage, ReadError> {
+    async fn search<S: NodeSearch>(&self, search: &S) -> Result<S::Found, ReadError> {
         let deadline = Instant::now() + self.config.search_timeout;
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
         for node in self.usable() {
@@ -109,7 +111,7 @@ impl SharedEngine {
                 continue;
             }
             match node.search(search, deadline).await {
-                Ok(page) => return Ok(page),
+                Ok(found) => return Ok(found),
                 Err(error) => {
                     let ends = !error.permits_another_node();
                     failure = unavailable(error);
@@ -141,6 +143,14 @@ impl SearchIndex for MeilisearchEngine {
         }
         let search = PageSearch::new(query).map_err(unsupported)?;
         self.shared.search(&search).await
+    }
+
+    async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        if filters.matches_nothing() {
+            return Ok(RatingHistogram { chartsets: [0; Rating::BINS], position: None });
+        }
+        let search = PageSearch::new(filters).map_err(unsupported)?;
+        self.shared.search(&HistogramSearch(search)).await
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// of either, and so of the list item in the documents. It is part of the names of the indexes: those of
 /// another format are neither searched nor written to. So `follow` of a new version builds its index while that
 /// of the old version keeps the old one up to date, and either can be started again.
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 8;
 
 /// One of the two indexes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

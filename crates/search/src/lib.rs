@@ -54,6 +54,7 @@ mod node_health;
 mod node_report;
 mod page_search;
 mod quarantine;
+mod rating_bins;
 mod retry;
 mod search_node;
 mod settings;

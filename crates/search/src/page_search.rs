@@ -19,22 +19,25 @@
 //! up to that position. A position from another request says nothing about the page: the node may have been
 //! restarted with older data in between.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use chart_index_domain::search::{ChartsetPage, Direction, ListItem, PageRequest, SearchQuery, Sort};
+use chart_index_domain::search::{
+    ChartsetPage, Direction, ListItem, PageRequest, RatingHistogram, SearchQuery, Sort,
+};
 use chart_index_domain::{ChartsetId, Position};
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
 use serde::Deserialize;
 
-use crate::document::{ITEM, PRIMARY_KEY, RATINGS};
+use crate::document::{ITEM, PRIMARY_KEY, RATING_BINS, RATINGS};
 use crate::filter::Filter;
 use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
+use crate::search_node::NodeSearch;
 use crate::sort_keys::{self, Key, ReadFrom, SortPosition, UPDATED_AT};
 use crate::transport::Transport;
 use crate::unsupported_query::UnsupportedQuery;
-use crate::{SearchError, Target, word_codes};
+use crate::{SearchError, Target, rating_bins, word_codes};
 
 const OPERATION: &str = "search chartsets";
 
@@ -53,6 +56,8 @@ enum Window {
     Page,
     /// No chartsets, only the total.
     Total,
+    /// No chartsets, but their numbers by the bins of their ratings.
+    RatingBins,
     /// Chartsets from the end of the list, the last one first.
     FromEnd {
         offset: u64,
@@ -74,6 +79,9 @@ impl Window {
         match self {
             Self::Page => search.with_page(page.number() as usize).with_hits_per_page(page.size() as usize),
             Self::Total => search.with_page(1).with_hits_per_page(0),
+            Self::RatingBins => {
+                search.with_page(1).with_hits_per_page(0).with_facets(Selectors::Some(&[RATING_BINS]))
+            }
             Self::FromEnd { offset, limit } => {
                 let to_usize = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
                 search.with_offset(to_usize(offset)).with_limit(to_usize(limit))
@@ -102,6 +110,14 @@ struct SearchResult {
     /// Exact despite the name of the alias, as no search uses `distinct`, vectors or a score threshold.
     #[serde(alias = "estimatedTotalHits")]
     total_hits: u64,
+    facet_distribution: Option<FacetDistribution>,
+}
+
+/// The numbers of chartsets by the values of an attribute.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FacetDistribution {
+    rating_bins: HashMap<usize, u64>,
 }
 
 /// The retrieved attributes of a document.
@@ -171,38 +187,6 @@ impl<'a> PageSearch<'a> {
         Ok(Self { query, words, filter, by_relevance })
     }
 
-    /// Whether it requires the feature `containsFilter`.
-    pub(crate) const fn needs_contains_filter(&self) -> bool {
-        self.query.creator.is_some() || !self.query.excluded_creators.is_empty()
-    }
-
-    /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or
-    /// beyond is read from the end of the list where the end is nearer. The page has the position that is
-    /// stored in the node.
-    pub(crate) async fn run(
-        &self,
-        node: &Node,
-        reverse_from_offset: u64,
-    ) -> Result<ChartsetPage, SearchError> {
-        let page = self.query.page;
-        if self.by_relevance || page.offset() < reverse_from_offset {
-            return self.page(self.request(node, Window::Page).await?);
-        }
-        let (position, SearchResult { total_hits: total, .. }) = self.request(node, Window::Total).await?;
-        if total <= page.offset() {
-            return Ok(ChartsetPage { items: Vec::new(), total, next: None, position: Some(position) });
-        }
-        if let Some(window) = Window::from_end(page, total) {
-            let (position, mut result) = self.request(node, window).await?;
-            // Otherwise the list changed between the requests.
-            if result.total_hits == total {
-                result.hits.reverse();
-                return self.page((position, result));
-            }
-        }
-        self.page(self.request(node, Window::Page).await?)
-    }
-
     /// Reads the position and a part of the list in one request.
     async fn request(&self, node: &Node, window: Window) -> Result<(Position, SearchResult), SearchError> {
         let index = node.index(Target::Live);
@@ -241,7 +225,7 @@ impl<'a> PageSearch<'a> {
 
     fn sort(&self, window: Window) -> Vec<String> {
         let from = match window {
-            Window::Total => return Vec::new(),
+            Window::Total | Window::RatingBins => return Vec::new(),
             _ if self.by_relevance => return Vec::new(),
             Window::Page => ReadFrom::Start,
             Window::FromEnd { .. } => ReadFrom::End,
@@ -281,6 +265,65 @@ impl<'a> PageSearch<'a> {
         let last = positions.pop().filter(|_| continues && !self.by_relevance);
         let next = last.and_then(|last| last.in_list(self.query.sort));
         Ok(ChartsetPage { items, total, next, position: Some(position) })
+    }
+}
+
+impl NodeSearch for PageSearch<'_> {
+    type Found = ChartsetPage;
+
+    fn needs_contains_filter(&self) -> bool {
+        self.query.creator.is_some() || !self.query.excluded_creators.is_empty()
+    }
+
+    /// A page at `reverse_from_offset` or beyond is read from the end of the list where the end is nearer.
+    async fn run(&self, node: &Node, reverse_from_offset: u64) -> Result<ChartsetPage, SearchError> {
+        let page = self.query.page;
+        if self.by_relevance || page.offset() < reverse_from_offset {
+            return self.page(self.request(node, Window::Page).await?);
+        }
+        let (position, SearchResult { total_hits: total, .. }) = self.request(node, Window::Total).await?;
+        if total <= page.offset() {
+            return Ok(ChartsetPage { items: Vec::new(), total, next: None, position: Some(position) });
+        }
+        if let Some(window) = Window::from_end(page, total) {
+            let (position, mut result) = self.request(node, window).await?;
+            // Otherwise the list changed between the requests.
+            if result.total_hits == total {
+                result.hits.reverse();
+                return self.page((position, result));
+            }
+        }
+        self.page(self.request(node, Window::Page).await?)
+    }
+
+    fn position(page: &mut ChartsetPage) -> &mut Option<Position> {
+        &mut page.position
+    }
+}
+
+/// A search for the histogram of the ratings that a query finds.
+#[derive(Debug)]
+pub(crate) struct HistogramSearch<'a>(pub(crate) PageSearch<'a>);
+
+impl NodeSearch for HistogramSearch<'_> {
+    type Found = RatingHistogram;
+
+    fn needs_contains_filter(&self) -> bool {
+        self.0.needs_contains_filter()
+    }
+
+    async fn run(&self, node: &Node, _: u64) -> Result<RatingHistogram, SearchError> {
+        let (position, result) = self.0.request(node, Window::RatingBins).await?;
+        let facets = result.facet_distribution;
+        let chartsets =
+            facets.and_then(|facets| rating_bins::histogram(&facets.rating_bins, self.0.query.keys));
+        let chartsets = chartsets
+            .ok_or_else(|| SearchError::invalid_response(OPERATION, "no distribution of ratings"))?;
+        Ok(RatingHistogram { chartsets, position: Some(position) })
+    }
+
+    fn position(histogram: &mut RatingHistogram) -> &mut Option<Position> {
+        &mut histogram.position
     }
 }
 

@@ -3,16 +3,35 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chart_index_domain::search::{CatalogueChanges, ChartsetPage};
+use chart_index_domain::Position;
+use chart_index_domain::search::CatalogueChanges;
 use chart_index_instrumentation::Metrics;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::node::Node;
 use crate::node_health::{NodeHealth, ProbeResult};
-use crate::page_search::PageSearch;
 use crate::transport::TransportError;
 use crate::{Lag, NodeConfig, SearchConfig, SearchError, Target};
+
+/// What nodes are searched for.
+pub(crate) trait NodeSearch: Sync {
+    type Found: Send;
+
+    /// Whether it requires the feature `containsFilter`.
+    fn needs_contains_filter(&self) -> bool;
+
+    /// Runs the search on one node: two nodes may have different states. What it finds has the position that is
+    /// stored in the node.
+    fn run(
+        &self,
+        node: &Node,
+        reverse_from_offset: u64,
+    ) -> impl Future<Output = Result<Self::Found, SearchError>> + Send;
+
+    /// The position of what was found.
+    fn position(found: &mut Self::Found) -> &mut Option<Position>;
+}
 
 /// A node that is searched: its connection, its concurrency limit and its health.
 #[derive(Debug)]
@@ -56,14 +75,14 @@ impl SearchNode {
         metrics.chart_index_search_node_pending_changes.set_known(node, pending);
     }
 
-    /// Runs a search and records its outcome. The page has a position in terms of the server that the changes
-    /// are read from. A search that times out is no failure of the node if it waited longer for a permit than
-    /// for the node.
-    pub(crate) async fn search(
+    /// Runs a search and records its outcome. What it finds has a position in terms of the server that the
+    /// changes are read from. A search that times out is no failure of the node if it waited longer for a
+    /// permit than for the node.
+    pub(crate) async fn search<S: NodeSearch>(
         &self,
-        search: &PageSearch<'_>,
+        search: &S,
         deadline: Instant,
-    ) -> Result<ChartsetPage, SearchError> {
+    ) -> Result<S::Found, SearchError> {
         let start = Instant::now();
         let permit =
             timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::AtCapacity)?;
@@ -72,9 +91,10 @@ impl SearchNode {
         let probe = self.health().last_probe();
         let search = search.run(&self.node, self.reverse_from_offset);
         let result = match timeout_at(deadline, search).await {
-            Ok(Ok(page)) => {
-                let position = page.position.and_then(|stored| probe?.page_position(stored));
-                position.map(|_| ChartsetPage { position, ..page }).ok_or(SearchError::IndexReplaced)
+            Ok(Ok(mut found)) => {
+                let position = S::position(&mut found);
+                *position = position.and_then(|stored| probe?.page_position(stored));
+                if position.is_some() { Ok(found) } else { Err(SearchError::IndexReplaced) }
             }
             Ok(Err(error)) => Err(error),
             Err(_) if waited > search_start.elapsed() => return Err(SearchError::AtCapacity),

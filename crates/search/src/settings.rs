@@ -8,9 +8,9 @@ use meilisearch_sdk::settings::{
 };
 use serde_json::{Value, json};
 
-use crate::chart_values;
-use crate::document::{CODED_WORDS, SEARCHABLE};
+use crate::document::{CODED_WORDS, RATING_BINS, SEARCHABLE};
 use crate::sort_keys::{self, ReadFrom};
+use crate::{chart_values, rating_bins};
 use chart_index_domain::search::{Direction, Sort};
 
 /// More than any index has. Totals above this number would be wrong; the default is 1,000.
@@ -35,7 +35,10 @@ pub(crate) fn chartsets() -> Settings {
             filterable(&["keys", "sourceKind", "creatorCodes", sort_keys::TAG_KEYS], true, false),
             filterable(&["bpmMin", "bpmMax", "lengthMinMs", "lengthMaxMs", "densityMax"], false, true),
             filterable(&chart_values::ATTRIBUTES, false, true),
+            // No query filters by it, but only what is filterable is counted.
+            filterable(&[RATING_BINS], true, false),
         ])
+        .with_max_values_per_facet(rating_bins::VALUES)
         .with_pagination(PaginationSetting { max_total_hits: MAX_TOTAL_HITS })
         .with_search_cutoff(SEARCH_CUTOFF_MS)
         .with_proximity_precision("byWord")

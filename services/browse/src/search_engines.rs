@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use chart_index_cache::{CacheKey, Filled};
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Engine, RatingHistogram, SearchIndex, SearchQuery};
 use chart_index_http::{ApiError, RequestHeaders, ResponseCache, TextBody};
 
 use crate::json_bodies::ListBody;
@@ -181,6 +181,12 @@ impl Search {
     /// Returns a page of the same engine, for this or another query.
     pub async fn find_page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         let found = self.engine.search(query);
+        self.metrics.observe(self.engine.engine(), found).await
+    }
+
+    /// Returns how the ratings of the chartsets that match the filters are distributed, of the same engine.
+    pub async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        let found = self.engine.rating_histogram(filters);
         self.metrics.observe(self.engine.engine(), found).await
     }
 }

@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery, Sort};
+use chart_index_domain::search::{
+    ChartsetPage, Engine, ListItem, RatingHistogram, SearchIndex, SearchQuery, Sort,
+};
 use chart_index_domain::{
     Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartValues, Chartset, ChartsetChart, ChartsetDetail,
     ChartsetId, Confidence, KeyCount, NoteHash, Patterns, PublicSource, Rating, ReadError, Source,
@@ -129,6 +131,10 @@ impl SearchIndex for FakeEngine {
         }
         let items = vec![ListItem::new(&detail().chartset).unwrap()];
         Ok(ChartsetPage { items, total: 1, next: None, position: None })
+    }
+
+    async fn rating_histogram(&self, _: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        unreachable!()
     }
 }
 

@@ -11,7 +11,7 @@ use axum::http::Request;
 use chart_index_browse::{BrowseState, SearchEngines, routes};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery, Sort};
+use chart_index_domain::search::{ChartsetPage, Engine, RatingHistogram, SearchIndex, SearchQuery, Sort};
 use chart_index_http::{HttpRateLimiter, PublicApi, RequestLimitConfig, ResponseCache, SourcePages};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
@@ -37,6 +37,10 @@ impl SearchIndex for FakeMeilisearch {
             Sort::Density => Err(ReadError::Unavailable { operation, source }),
             _ => Ok(ChartsetPage { items: Vec::new(), total: 0, next: None, position: None }),
         }
+    }
+
+    async fn rating_histogram(&self, _: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        unreachable!()
     }
 }
 

@@ -8,7 +8,7 @@ use chart_index_tests::{
 };
 
 /// The index of this version.
-pub(crate) const INDEX: &str = "chartsets_v7";
+pub(crate) const INDEX: &str = "chartsets_v8";
 
 /// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(1);

@@ -37,6 +37,15 @@ pub struct ChartsetPage {
     pub position: Option<Position>,
 }
 
+/// How the ratings of the matching chartsets are distributed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RatingHistogram {
+    /// For each [bin](Rating::bin), the number of chartsets that have a chart in it, exact.
+    pub chartsets: [u64; Rating::BINS],
+    /// As that of a [`ChartsetPage`].
+    pub position: Option<Position>,
+}
+
 /// A chartset in the form in which a search engine with its own documents indexes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedChartset {
@@ -106,4 +115,10 @@ pub trait SearchIndex: Send + Sync {
     /// # Errors [`ReadError::Unavailable`] if the engine is unavailable; [`ReadError::Unsupported`] if it
     /// cannot run this query.
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError>;
+
+    /// Counts the chartsets that match [filters](SearchQuery::filters) by the ratings of their charts, of those
+    /// with one of the key counts of the query if it has any. Each counts once for a bin.
+    ///
+    /// # Errors As for [`search`](Self::search).
+    async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError>;
 }

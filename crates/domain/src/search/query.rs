@@ -68,6 +68,21 @@ pub struct SearchQuery {
 }
 
 impl SearchQuery {
+    /// The query with its filters alone, of which the total depends.
+    #[must_use]
+    pub fn filters(&self) -> Self {
+        Self {
+            sort: Sort::default(),
+            direction: Direction::default(),
+            includes_rating: false,
+            includes_updated: false,
+            page: PageRequest::default(),
+            after: None,
+            hints: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The number of items before the page, counted from where the list begins or continues.
     #[must_use]
     pub const fn offset(&self) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! For random catalogues and query strings, the PostgreSQL engine is compared with a reference implementation,
 //! which never sees the query string, and Meilisearch with the PostgreSQL engine: the same chartsets in the
-//! same order, and the same total. Only with free text may Meilisearch differ:
+//! same order, the same total, and the same histogram of ratings. Only with free text may Meilisearch differ:
 //!
 //! - it also finds words with typos, and phrases across the end of a name;
 //! - by relevance, each engine has its own order;
@@ -26,7 +26,7 @@ use futures_util::future::join_all;
 
 use crate::random_catalogue::{Entry, generate};
 use crate::random_queries::{RandomQuery, Range, random_query};
-use crate::reference_search::expected;
+use crate::reference_search::{expected, expected_histogram};
 use crate::support::{Server, fill, ids, slow_engine};
 
 /// Results of free text are compared in full up to this number of chartsets.
@@ -100,6 +100,9 @@ async fn postgresql_agrees_with_the_reference() {
         let expected = expected(&entries, &query);
         let actual = page(&postgres, &query.parsed()).await.unwrap();
         assert_eq!(actual, expected, "{}: {query:?}", query.query_string());
+        let histogram = postgres.rating_histogram(&query.parsed().filters()).await.unwrap();
+        let expected_histogram = expected_histogram(&entries, &query);
+        assert_eq!(histogram.chartsets, expected_histogram, "{}: {query:?}", query.query_string());
         found += u32::from(!expected.items.is_empty());
         if random.one_in(10) && expected.total <= MAX_COMPARED {
             let query = query.parsed();
@@ -187,12 +190,16 @@ async fn assert_agree(
     tally.found += u32::from(!expected.items.is_empty());
     if query.text.is_none() || query.matches_nothing() {
         assert_eq!(actual, expected, "{query:?}");
+        assert_histograms_agree(postgres, engine, query).await;
         tally.equal += 1;
         return;
     }
     assert!(actual.total >= expected.total, "{query:?}: {} of {} found", actual.total, expected.total);
     tally.text += 1;
     tally.more += u32::from(actual.total > expected.total);
+    if actual.total == expected.total {
+        assert_histograms_agree(postgres, engine, query).await;
+    }
     if actual.total > MAX_COMPARED {
         return;
     }
@@ -205,6 +212,13 @@ async fn assert_agree(
         expected.sort_unstable();
     }
     assert_eq!(common, expected, "{query:?}");
+}
+
+async fn assert_histograms_agree(postgres: &PostgresSearch, engine: &dyn SearchIndex, query: &SearchQuery) {
+    let filters = query.filters();
+    let expected = postgres.rating_histogram(&filters).await.unwrap();
+    let actual = engine.rating_histogram(&filters).await.unwrap();
+    assert_eq!(actual.chartsets, expected.chartsets, "{query:?}");
 }
 
 fn is_unsupported(query: &SearchQuery) -> bool {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::search::{
-    Bounds, ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort,
+    Bounds, ChartsetPage, Direction, FilterableChart, PageRequest, RatingHistogram, SearchIndex, SearchQuery,
+    Sort,
 };
-use chart_index_domain::{KeyCount, Origin, Position, ReadError};
+use chart_index_domain::{ChartNumbers, KeyCount, Origin, Position, Rating, ReadError};
 use chart_index_search::{
     Applied, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
     UnsupportedQuery,
@@ -141,6 +142,51 @@ async fn unordered_or_incomplete_page_is_an_error() {
             let error = search(config, &finding_query()).await.unwrap_err();
             let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
             assert!(matches!(source.downcast_ref(), Some(SearchError::InvalidResponse { .. })), "{source}");
+        })
+        .await;
+    }
+}
+
+async fn histogram(config: &NodeConfig) -> Result<RatingHistogram, ReadError> {
+    engine(config).await.rating_histogram(&finding_query().filters()).await
+}
+
+#[tokio::test]
+async fn histogram_counts_rated_chartsets() {
+    let fill_rated = async |config: &NodeConfig| {
+        let mut sets = numbered(3);
+        for (set, ratings) in sets.iter_mut().zip([&[524, 526, 549][..], &[526], &[]]) {
+            let chart = |rating: &u16| {
+                FilterableChart::new(&ChartNumbers::default(), Rating::from_hundredths(*rating), None)
+            };
+            set.charts = ratings.iter().map(chart).collect();
+        }
+        fill(config, &sets, 41).await;
+    };
+    record_or_replay("histogram", fill_rated, async |config| {
+        let RatingHistogram { chartsets, position: found } = histogram(config).await.unwrap();
+        let counted: Vec<_> = chartsets.iter().enumerate().filter(|(_, number)| **number > 0).collect();
+        assert_eq!((counted, found), (vec![(20, &1), (21, &2)], Some(position(41))));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn histogram_without_numbers_or_of_other_values_is_an_error() {
+    if recording() {
+        return;
+    }
+    for numbers in
+        [json!(null), json!({}), json!({ "ratingBins": { "416": 1 } }), json!({ "ratingBins": { "x": 1 } })]
+    {
+        let mut exchanges = recorded("histogram");
+        let search = exchanges.iter_mut().find(|exchange| exchange.is_search()).unwrap();
+        search.response.body["results"][1]["facetDistribution"] = numbers.clone();
+        replay(exchanges, async |config| {
+            let error = histogram(config).await.unwrap_err();
+            let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
+            let error = source.downcast_ref();
+            assert!(matches!(error, Some(SearchError::InvalidResponse { .. })), "{numbers}: {source}");
         })
         .await;
     }

@@ -1,12 +1,13 @@
 //! A reference implementation of search: a linear scan, independent of query strings, SQL and Meilisearch.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use chart_index_domain::search::{
     ChartsetPage, Direction, FilterableChart, IndexedChartset, ListItem, ListPosition, Sort, SortValue,
 };
 use chart_index_domain::text::{self, WordKind};
-use chart_index_domain::{Chartset, Pattern};
+use chart_index_domain::{Chartset, Pattern, Rating};
 
 use crate::random_catalogue::{Entry, thousandths};
 use crate::random_queries::{RandomQuery, Range};
@@ -30,6 +31,18 @@ pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
     };
     let items = page.iter().map(|set| item(set)).collect();
     ChartsetPage { items, total: found.len() as u64, next, position: None }
+}
+
+/// The number of chartsets with a chart in each bin of ratings that every engine has to return.
+pub(crate) fn expected_histogram(entries: &[Entry], query: &RandomQuery) -> [u64; Rating::BINS] {
+    let mut expected = [0; Rating::BINS];
+    for entry in entries.iter().filter(|entry| matches(&entry.indexed, query)) {
+        let charts = entry.indexed.charts.iter();
+        let charts = charts.filter(|chart| query.keys.is_empty() || query.keys.contains(&chart.keys));
+        let bins = charts.filter_map(|chart| Some(usize::from(chart.rating?.hundredths() / 25).min(25)));
+        bins.collect::<HashSet<_>>().into_iter().for_each(|bin| expected[bin] += 1);
+    }
+    expected
 }
 
 fn sort_value(indexed: &IndexedChartset, query: &RandomQuery) -> SortValue {

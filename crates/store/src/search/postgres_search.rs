@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use chart_index_domain::ReadError;
 use chart_index_domain::search::{
-    After, ChartsetPage, Engine, ListItem, ListPosition, SearchIndex, SearchQuery, Sort, SortValue,
+    After, ChartsetPage, Engine, ListItem, ListPosition, RatingHistogram, SearchIndex, SearchQuery, Sort,
+    SortValue,
 };
+use chart_index_domain::{Rating, ReadError};
 use quick_cache::sync::{EntryAction, EntryResult};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row};
@@ -17,7 +18,7 @@ use crate::error::{corrupt, read_error};
 use crate::schema::column_values::parse_chartset_id;
 use crate::schema::derived_columns::ListedColumns;
 use crate::search::search_order::{MAX_OFFSET_FROM_START, Slice};
-use crate::search::search_sql::{push_page, push_total_with_state};
+use crate::search::search_sql::{push_page, push_rating_histogram, push_total_with_state};
 use crate::search::total_cache::{self, CatalogueState, Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
 
@@ -220,6 +221,13 @@ fn parse_total(rows: &[PgRow], counted_at: Instant) -> Result<Total, sqlx::Error
     Ok(Total { count, state: row.state, counted_at })
 }
 
+/// Parses a row with the number of chartsets of each bin.
+fn parse_histogram(rows: &[PgRow]) -> Result<[u64; Rating::BINS], sqlx::Error> {
+    let counts: Vec<i64> = rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
+    let counts = counts.into_iter().map(u64::try_from).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
+    counts.try_into().map_err(|_| corrupt("another number of bins"))
+}
+
 fn decode_error(error: sqlx::Error) -> ReadError {
     read_error(OPERATION, error)
 }
@@ -270,5 +278,11 @@ impl SearchIndex for PostgresSearch {
 
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         self.page(query).await
+    }
+
+    async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        let rows = self.fetch(|statement| push_rating_histogram(statement, filters)).await?;
+        let chartsets = parse_histogram(&rows).map_err(decode_error)?;
+        Ok(RatingHistogram { chartsets, position: None })
     }
 }

@@ -1,7 +1,7 @@
 //! Builds the statements of a search.
 
 use chart_index_domain::search::{Bounds, ChartConditions, ChartValue, KeySet, SearchQuery, Sort, SortValue};
-use chart_index_domain::{KeyCount, PublicSource, SourceKind, text};
+use chart_index_domain::{KeyCount, PublicSource, Rating, SourceKind, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::schema::derived_columns::listed_columns;
@@ -180,6 +180,23 @@ fn push_total(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
     sql.push(") AS counted");
 }
 
+/// Appends the statement for the number of matches that have a chart in each bin of ratings. The bins of a
+/// chartset are bits of a number, so that the charts need not be sorted to count it once in each.
+pub(crate) fn push_rating_histogram(sql: &mut QueryBuilder<Postgres>, filters: &SearchQuery) {
+    for bin in 0..Rating::BINS {
+        sql.push(if bin == 0 { "SELECT ARRAY[" } else { ", " });
+        sql.push("count(*) FILTER (WHERE bins & ").push(1 << bin).push(" <> 0)");
+    }
+    sql.push("] FROM (SELECT bit_or(1 << least(chart.rating / ").push(Rating::BIN_WIDTH);
+    sql.push(", ")
+        .push(Rating::BINS - 1)
+        .push(")) AS bins FROM shown_charts AS chart WHERE rating IS NOT NULL");
+    push_chart_keys(sql, filters.keys);
+    sql.push(" AND chartset_id IN (SELECT listed.id FROM ");
+    push_filter(sql, filters, Lookup::Index);
+    sql.push(") GROUP BY chartset_id) AS rated");
+}
+
 /// How the matches of a text, or the chartsets of a set or pack, are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lookup {
@@ -291,10 +308,7 @@ fn push_exclusions(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, is_wid
 fn push_chart_filter(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditions) {
     let ChartConditions { keys, values, bpm, length_ms } = conditions;
     sql.push(" AND EXISTS (SELECT FROM shown_charts AS chart WHERE chart.chartset_id = listed.id");
-    if !keys.is_empty() {
-        let keys: Vec<i16> = keys.iter().map(|keys| keys.get().into()).collect();
-        sql.push(" AND chart.keys = ANY (").push_bind(keys).push(")");
-    }
+    push_chart_keys(sql, *keys);
     for (value, bounds) in values {
         match value {
             ChartValue::Density => push_range(sql, "chart.density_peak", bounds.min, bounds.max),
@@ -311,6 +325,14 @@ fn push_chart_filter(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditi
     push_overlap(sql, ("chart.bpm_min", "chart.bpm_max"), bpm.min, bpm.max);
     push_whole_range::<i64>(sql, "chart.length_ms", *length_ms);
     sql.push(")");
+}
+
+/// Appends the condition that a chart has one of these key counts, if there are any.
+fn push_chart_keys(sql: &mut QueryBuilder<Postgres>, keys: KeySet) {
+    if !keys.is_empty() {
+        let keys: Vec<i16> = keys.iter().map(|keys| keys.get().into()).collect();
+        sql.push(" AND chart.keys = ANY (").push_bind(keys).push(")");
+    }
 }
 
 /// Appends the condition that a column of whole numbers is within the bounds.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::Position;
-use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort};
+use chart_index_domain::search::SearchQuery;
 use quick_cache::sync::Cache;
 
 use crate::feed::change_feed::position;
@@ -69,15 +69,7 @@ pub(crate) struct TotalKey([u8; 32]);
 
 impl TotalKey {
     pub(crate) fn new(query: &SearchQuery) -> Self {
-        let filter = SearchQuery {
-            sort: Sort::default(),
-            direction: Direction::default(),
-            page: PageRequest::default(),
-            after: None,
-            hints: Vec::new(),
-            ..query.clone()
-        };
-        Self(*blake3::hash(format!("{filter:?}").as_bytes()).as_bytes())
+        Self(*blake3::hash(format!("{:?}", query.filters()).as_bytes()).as_bytes())
     }
 }
 

@@ -165,6 +165,7 @@ async fn every_route_is_limited() {
         "/?q=a&keys=",
         "/?q=00000000",
         "/random?bpmMin=x",
+        "/ratings?bpmMin=x",
         "/feed.atom?bpmMin=x",
         "/api/chartsets?bpmMin=x",
         "/api/changes?after=x",

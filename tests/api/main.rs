@@ -45,7 +45,7 @@ use chart_index_tests::{
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The routes of the pages, which are not in the OpenAPI document.
-const PAGES: [&str; 31] = [
+const PAGES: [&str; 32] = [
     "/",
     "/chartsets",
     "/chartsets/{id}",
@@ -59,6 +59,7 @@ const PAGES: [&str; 31] = [
     "/creators/{name}/feed.atom",
     "/compare",
     "/random",
+    "/ratings",
     "/feed.atom",
     "/about",
     "/identify",

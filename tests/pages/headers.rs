@@ -26,7 +26,8 @@ async fn pages(site: &Site) -> Vec<String> {
 #[tokio::test]
 async fn pages_are_conditional_cacheable_and_compressed() {
     let site = Site::new(&library()).await;
-    for path in pages(&site).await.into_iter().chain(["/feed.atom".to_owned(), "/robots.txt".to_owned()]) {
+    let others = ["/feed.atom", "/robots.txt", "/ratings?keys=4"].map(str::to_owned);
+    for path in pages(&site).await.into_iter().chain(others) {
         let plain = site.get(&path).await;
         assert_eq!(plain.header("cache-control"), "public, max-age=30", "{path}");
         assert_eq!(plain.header("vary"), "Accept-Encoding", "{path}");
@@ -51,7 +52,7 @@ async fn pages_are_conditional_cacheable_and_compressed() {
 #[tokio::test]
 async fn all_html_has_the_policy() {
     let site = Site::new(&library()).await;
-    for path in pages(&site).await.iter().map(String::as_str).chain(["/nowhere", "/?keys=9"]) {
+    for path in pages(&site).await.iter().map(String::as_str).chain(["/nowhere", "/?keys=9", "/ratings"]) {
         let response = site.get(path).await;
         assert_eq!(response.header("content-security-policy"), POLICY, "{path}");
         assert_eq!(response.header("referrer-policy"), "strict-origin-when-cross-origin", "{path}");

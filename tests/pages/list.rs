@@ -72,6 +72,39 @@ async fn difficulties_of_all_charts_are_above_their_fields() {
 }
 
 #[tokio::test]
+async fn difficulties_of_the_sets_of_a_filter_are_a_part_of_a_page() {
+    let site = Site::new(&library()).await;
+    site.set_percentiles();
+    for (difficulty, rating) in [("Easy", 120), ("Hard", 310), ("Only", 130), ("Other", 800)] {
+        site.set_rating(difficulty, rating);
+    }
+    let list = site.html("/?q=one&ratingMin=3").await;
+    let of_all =
+        "<div class=\"histogram\" data-src=\"/ratings?q=one\"><small aria-hidden=\"true\">all charts</small>";
+    assert!(list.contains(of_all), "{list}");
+    let all = &["M4 48V0h2V48", "M12 48V0h1V48", "M25 48V0h1V48"][..];
+    for (query, expected) in [
+        ("", all),
+        ("ratingMin=7&ratingMax=8&sort=title&page=9&view=cards", all),
+        ("keys=4", &all[..1]),
+        ("q=one", &["M4 48V0h1V48", "M12 48V0h1V48"]),
+        ("keys=7&q=one", &["M12 48V0h1V48"]),
+        ("keys=4,5", &["M4 48V0h2V48", "M25 48V0h1V48"]),
+        ("creator=amy", &["M25 48V0h1V48"]),
+        ("q=nothing", &[]),
+    ] {
+        let html = site.html(&format!("/ratings?{query}")).await;
+        assert!(
+            html.starts_with("<small aria-hidden=\"true\">sets of the other filters</small><svg "),
+            "{html}"
+        );
+        let bars = html.split(" d=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        assert_eq!(bars.collect::<Vec<_>>(), expected, "{query}: {html}");
+    }
+    assert_eq!(site.get("/ratings?keys=9").await.status, 400);
+}
+
+#[tokio::test]
 async fn curves_are_bars() {
     let site = Site::new(&library()).await;
     site.set_curves(128);

@@ -25,6 +25,7 @@ async fn unavailable_index_is_a_503_page_and_recovers() {
         &format!("/charts/{}", "0".repeat(64)),
         "/feed.atom",
         "/random",
+        "/ratings",
     ] {
         let response = get(path).await;
         assert_eq!((response.status.as_u16(), response.header("content-type")), (503, HTML), "{path}");

@@ -105,6 +105,7 @@ async fn crawlers_are_kept_from_choices_and_redirects() {
     let robots = String::from_utf8(site.get("/robots.txt").await.body).unwrap();
     for line in [
         "Disallow: /random",
+        "Disallow: /ratings",
         "Disallow: /go/",
         "Disallow: /api/",
         "Sitemap: https://charts.example/sitemap.xml",

@@ -188,14 +188,43 @@ function replaceForm(form) {
       else current.removeAttribute(name);
     }
   });
-  for (const selector of [".presets", "#filter-state", "summary", ".apply span", ".histogram svg"]) {
+  for (const selector of [".presets", "#filter-state", "summary", ".apply span"]) {
     const replacements = all(selector, form);
     all(selector, old).forEach((one, index) => one.replaceChildren(...(replacements[index]?.childNodes ?? [])));
+  }
+  const [histogram, newHistogram] = [find(".histogram", old), find(".histogram", form)];
+  // The bars of the same filter stay, whatever difficulty it has.
+  if (histogram && newHistogram && newHistogram.dataset.src !== barsAsked) {
+    barsAsked = null;
+    histogram.dataset.src = newHistogram.dataset.src ?? "";
+    replaceBars(histogram, newHistogram);
   }
   showRange();
   const mistake = find("[aria-invalid]");
   if (mistake?.closest("#more")) find("#more").open = true;
   mistake?.focus();
+}
+
+/** The address of the bars of the filter, once they were asked for. */
+let barsAsked = null;
+
+/** Takes the bars of another histogram, and what they are called. */
+function replaceBars(histogram, other) {
+  for (const selector of ["small", "svg"]) find(selector, histogram).replaceChildren(...find(selector, other).childNodes);
+}
+
+/** Asks for the bars of the filter, once for each. Those of the page stay if that fails. */
+async function loadBars(histogram) {
+  const { src } = histogram.dataset;
+  if (!src || src === barsAsked) return;
+  barsAsked = src;
+  try {
+    const response = await fetch(src, { headers: { accept: "text/html" } });
+    const text = await response.text();
+    if (!response.ok || src !== barsAsked) return;
+    replaceBars(histogram, new DOMParser().parseFromString(text, "text/html"));
+    showRange();
+  } catch { /* They are not needed. */ }
 }
 
 /** Shows the range of the fields of the difficulty in its histogram. */
@@ -235,6 +264,7 @@ function startRange() {
     above?.setAttribute("x", 4 * range[1]);
   };
   for (const field of fields) field.addEventListener("input", () => showRange());
+  for (const type of ["pointermove", "pointerdown", "focusin"]) histogram.parentElement.addEventListener(type, () => loadBars(histogram));
   showRange();
 }
 

@@ -1,23 +1,24 @@
 //! How the difficulties of charts are distributed, as bars.
 
-use chart_index_domain::search::SearchQuery;
-use chart_index_domain::{Chart, Distribution, Distributions, Measure};
+use chart_index_domain::{Chart, Distribution, Distributions, Measure, Rating};
 
 use crate::curve::Curve;
+use crate::list_query::{Filter, ListQuery};
 use crate::{format, level};
 
-/// The number of bars. All harder charts are in the last one.
-const BARS: u16 = 26;
-/// The ratings of a bar, in hundredths.
-const WIDTH: u16 = 25;
+#[expect(clippy::cast_possible_truncation, reason = "26")]
+const BARS: u16 = Rating::BINS as u16;
+const WIDTH: u16 = Rating::BIN_WIDTH;
 const HEIGHT: u8 = 48;
 
 /// Bars in a view box of [`BARS`] to their height.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     pub(crate) bars: Curve,
-    /// What the charts have in common, such as `4K charts`.
+    /// What the charts have in common, such as `4K charts`, or which sets they are of.
     pub(crate) charts: String,
+    /// The path of the histogram of a filter, if this one has other charts.
+    pub(crate) filtered: Option<String>,
     /// Where the range of a filter begins and ends, in bars from the left.
     pub(crate) range: Option<[String; 2]>,
     /// Where a chart is.
@@ -27,13 +28,23 @@ pub(crate) struct Histogram {
 impl Histogram {
     /// The charts with the keys of a filter, or all if it has several, with the range of its difficulties.
     /// `None` if too few charts are known.
-    pub(crate) fn of_filter(known: &Distributions, search: &SearchQuery) -> Option<Self> {
-        let mut keys = search.keys.iter();
+    pub(crate) fn of_filter(known: &Distributions, query: &ListQuery) -> Option<Self> {
+        let mut keys = query.search.keys.iter();
         let keys = keys.next().filter(|_| keys.next().is_none());
         let distribution = known.of(Measure::Rating, keys)?;
-        let bounds = search.chart.rating;
+        let bounds = query.search.chart.rating;
         let range = [bounds.min.unwrap_or(0.0), bounds.max.unwrap_or_else(|| f64::from(BARS * WIDTH))];
-        Some(Self { range: Some(range.map(place)), ..Self::new(distribution) })
+        let others = query.of_any_difficulty();
+        let has_all = others.filters().into_iter().eq(distribution.keys.map(Filter::Keys));
+        let filtered = (!has_all).then(|| others.path_below("/ratings"));
+        Some(Self { range: Some(range.map(place)), filtered, ..Self::new(distribution) })
+    }
+
+    /// The sets that the other filters find, each in the bars of its charts.
+    #[expect(clippy::cast_precision_loss, reason = "a bar has fewer than 50 heights")]
+    pub(crate) fn of_sets(chartsets: &[u64; Rating::BINS]) -> Self {
+        let bars = Self::draw(chartsets.map(|number| number as f64), "sets of the other filters".to_owned());
+        Self { range: Some([0.0, f64::from(BARS * WIDTH)].map(place)), ..bars }
     }
 
     /// The charts with as many keys, with a mark at this one.
@@ -45,22 +56,25 @@ impl Histogram {
 
     /// These charts; `None` if fewer than two have a rating.
     pub(crate) fn of_charts<'chart>(charts: impl Iterator<Item = &'chart Chart>) -> Option<Self> {
-        let mut bars: Vec<_> = (0..BARS).map(|bar| (level::colour_of_rating(bar * WIDTH), 0.0)).collect();
+        let mut numbers = [0.0; Rating::BINS];
         let mut rated = 0;
         for rating in charts.filter_map(|chart| chart.rating) {
-            bars[usize::from((rating.hundredths() / WIDTH).min(BARS - 1))].1 += 1.0;
+            numbers[rating.bin()] += 1.0;
             rated += 1;
         }
-        let bars = Curve::draw(&bars, HEIGHT);
-        (rated > 1).then(|| Self { bars, charts: String::new(), range: None, mark: None })
+        (rated > 1).then(|| Self::draw(numbers, String::new()))
     }
 
     fn new(distribution: &Distribution) -> Self {
         let end = f64::from(BARS * WIDTH) / 100.0;
         let below = |bar: u16| distribution.share_below(f64::from(bar * WIDTH) / 100.0, end);
-        let bar = |bar| (level::colour_of_rating(bar * WIDTH), below(bar + 1) - below(bar));
-        let bars: Vec<_> = (0..BARS).map(bar).collect();
-        Self { bars: Curve::draw(&bars, HEIGHT), charts: charts_of(distribution), range: None, mark: None }
+        Self::draw((0..BARS).map(|bar| below(bar + 1) - below(bar)), charts_of(distribution))
+    }
+
+    fn draw(lengths: impl IntoIterator<Item = f64>, charts: String) -> Self {
+        let colours = (0..BARS).map(|bar| level::colour_of_rating(bar * WIDTH));
+        let bars = Curve::draw(&colours.zip(lengths).collect::<Vec<_>>(), HEIGHT);
+        Self { bars, charts, filtered: None, range: None, mark: None }
     }
 }
 
@@ -76,7 +90,6 @@ fn place(rating: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::search::parse_query_string;
     use chart_index_domain::{KeyCount, Rating};
 
     use super::*;
@@ -113,7 +126,8 @@ mod tests {
     #[test]
     fn filter_of_one_key_count_has_its_charts() {
         let of = |all: &[Option<u8>], query: &str| {
-            let histogram = Histogram::of_filter(&known(all), &parse_query_string(query).unwrap());
+            let query = ListQuery::parse(query).unwrap().query;
+            let histogram = Histogram::of_filter(&known(all), &query);
             histogram.map(|histogram| (histogram.charts, histogram.range.unwrap().join(" ")))
         };
         let expected = |charts: &str, range: &str| Some((charts.to_owned(), range.to_owned()));
@@ -132,6 +146,34 @@ mod tests {
         let shown: Vec<_> = areas.iter().map(|area| (area.colour, area.path.as_str())).collect();
         assert_eq!(shown, [(1, "M4 48V0h1V24h1V48"), (7, "M25 48V24h1V48")]);
         assert!(Histogram::of_charts(charts[3..].iter()).is_none());
+    }
+
+    #[test]
+    fn filter_of_other_charts_has_a_histogram_of_its_own() {
+        for (query, expected) in [
+            ("", None),
+            ("ratingMin=1&sort=title&page=2&view=cards", None),
+            ("keys=4&ratingMax=5&q=", None),
+            ("keys=7", Some("/ratings?keys=7")),
+            ("keys=4,7", Some("/ratings?keys=4,7")),
+            ("match=chart", Some("/ratings?match=chart")),
+            ("q=a+b&keys=4&ratingMin=1&sort=relevance&page=2", Some("/ratings?keys=4&q=a+b")),
+        ] {
+            let query = ListQuery::parse(query).unwrap().query;
+            let histogram = Histogram::of_filter(&known(&[None, Some(4)]), &query).unwrap();
+            assert_eq!(histogram.filtered.as_deref(), expected, "{query:?}");
+        }
+    }
+
+    #[test]
+    fn sets_are_counted_in_bars() {
+        let mut numbers = [0; Rating::BINS];
+        assert!(Histogram::of_sets(&numbers).bars.areas.is_empty());
+        (numbers[4], numbers[25]) = (300, 150);
+        let histogram = Histogram::of_sets(&numbers);
+        let shown: Vec<_> = histogram.bars.areas.iter().map(|area| area.path.as_str()).collect();
+        assert_eq!(shown, ["M4 48V0h1V48", "M25 48V24h1V48"]);
+        assert_eq!(histogram.range.unwrap(), ["0", "26"]);
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod pack_page;
 mod page_hash;
 mod pagination;
 mod random;
+mod ratings;
 mod render;
 mod robots;
 mod set_view;
@@ -91,6 +92,7 @@ pub fn routes(state: PagesState) -> Routes {
         .route(Group::Page, "/creators/{name}/feed.atom", get(creator_page::feed))
         .route(Group::Page, "/compare", get(compare::page))
         .route(Group::Page, "/random", get(random::random))
+        .route(Group::Page, "/ratings", get(ratings::ratings))
         .route(Group::Page, "/feed.atom", get(feed::feed))
         .route(Group::Page, "/identify", get(identify::identify))
         .route(Group::Page, "/about", get(about::about))

@@ -149,7 +149,7 @@ impl PageFormat for HtmlFormat {
         }
         // Without it the page is complete.
         let known = self.state.store.distributions().await.unwrap_or_default();
-        let histogram = Histogram::of_filter(&known, &query.search);
+        let histogram = Histogram::of_filter(&known, &query);
         let template = ListTemplate {
             layout: self.layout(&query, page.total, page.total > 0 && sets.is_empty()),
             form: FilterForm { histogram, ..self.form(&query) },

@@ -322,6 +322,11 @@ impl ListQuery {
         Self { view, ..self.clone() }
     }
 
+    /// The filters without that of the difficulty: its histogram shows what they find.
+    pub(crate) fn of_any_difficulty(&self) -> Self {
+        Self { search: self.without(Filter::Rating).search.filters(), view: View::default() }
+    }
+
     /// The query without a page and a view: what a feed or a random choice takes.
     pub(crate) fn selection(&self) -> Self {
         let search = SearchQuery { page: PageRequest::default(), after: None, ..self.search.clone() };

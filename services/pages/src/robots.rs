@@ -11,9 +11,9 @@ use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resourc
 use crate::PagesState;
 use crate::render::render;
 
-/// Pages of sets and charts may be indexed, and the list by its first parameters. Random choices, feeds,
-/// redirects and ROX files are not for crawlers.
-const RULES: &str = "User-agent: *\nDisallow: /random\nDisallow: /feed.atom\nDisallow: /go/\nDisallow: /api/\nDisallow: /*?*&*&\n";
+/// Pages of sets and charts may be indexed, and the list by its first parameters. Random choices, histograms,
+/// feeds, redirects and ROX files are not for crawlers.
+const RULES: &str = "User-agent: *\nDisallow: /random\nDisallow: /ratings\nDisallow: /feed.atom\nDisallow: /go/\nDisallow: /api/\nDisallow: /*?*&*&\n";
 
 /// `GET /robots.txt`.
 pub(crate) async fn robots(State(state): State<Arc<PagesState>>, headers: RequestHeaders) -> Response {

@@ -535,6 +535,44 @@ pageTest("handles set the range of the difficulty", {}, async (page) => {
   assert.equal(await least.inputValue(), "0.5");
 });
 
+pageTest("the histogram is that of the filter when someone turns to it", { expected: [/status of 503/] }, async (page) => {
+  const asked = [];
+  page.on("request", (request) => {
+    const { pathname, search } = new URL(request.url());
+    if (pathname === "/ratings") asked.push(search);
+  });
+  const shown = async () => [await page.locator(".histogram small").textContent(),
+    ...await page.locator(".histogram path").evaluateAll((bars) => bars.map((bar) => bar.getAttribute("d")))];
+  await page.goto("/");
+  const all = await shown();
+  assert.equal(all[0], "all charts");
+  await page.locator(".histogram").hover();
+  await page.getByRole("checkbox", { name: "stream", exact: true }).check();
+  await listed(page, (query) => query.get("pattern") === "stream:20");
+  assert.deepEqual([await shown(), asked], [all, []]);
+  const place = await page.locator("#ratingMin").boundingBox();
+  await page.locator(".histogram").hover();
+  await page.getByText("sets of the other filters").waitFor();
+  const found = await shown();
+  assert.ok(found.length > 1);
+  assert.notDeepEqual(found.slice(1), all.slice(1));
+  assert.deepEqual(await page.locator("#ratingMin").boundingBox(), place);
+  // The range leaves the bars as they are.
+  await page.locator(".histogram input").first().fill("1.5");
+  await listed(page, (query) => query.get("ratingMin") === "1.5");
+  assert.equal(await page.locator(".histogram rect").first().getAttribute("width"), "6");
+  await page.locator("#ratingMax").focus();
+  assert.deepEqual([await shown(), asked], [found, ["?pattern=stream%3A20"]]);
+  // Those of all charts stay where the server does not count.
+  await page.route("**/ratings?*", (route) => route.fulfill({ status: 503, body: "" }));
+  await page.getByRole("checkbox", { name: "4K" }).check();
+  await listed(page, (query) => query.get("keys") === "4");
+  const refused = page.waitForResponse("**/ratings?*");
+  await page.locator("#ratingMin").focus();
+  await refused;
+  assert.deepEqual([await shown(), asked.length], [all, 2]);
+});
+
 pageTest("a mistake is shown above the sheet of filters", { viewport: { width: 390, height: 664 }, expected: [/status of 400/] }, async (page) => {
   await page.goto("/");
   await page.locator("#more summary").click();

@@ -28,7 +28,7 @@ impl Rating {
     pub const MAX_HUNDREDTHS: u16 = 1_500;
     /// The number of bins of a histogram. All greater ratings are in the last one.
     pub const BINS: usize = 26;
-    /// The ratings of a bin, in hundredths.
+    /// The width of a bin, in hundredths.
     pub const BIN_WIDTH: u16 = 25;
 
     /// A rating; `None` above the maximum.

@@ -99,9 +99,8 @@ impl SharedEngine {
         usable.into_iter().map(|(_, node)| node)
     }
 
-    /// Searches the preferred node, or the next one if the connection fails or the index was
-    /// replaced. After any other error no second node is searched: if one is busy or slow, the others must not
-    /// get its load as well.
+    /// Searches the preferred node, or the next one if the connection fails or the index was replaced. After any
+    /// other error no second node is searched: if one is busy or slow, the others must not get its load as well.
     async fn search<S: NodeSearch>(&self, search: &S) -> Result<S::Found, ReadError> {
         let deadline = Instant::now() + self.config.search_timeout;
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
@@ -145,11 +144,13 @@ impl SearchIndex for MeilisearchEngine {
         self.shared.search(&search).await
     }
 
-    async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError> {
-        if filters.matches_nothing() {
+    async fn rating_histogram(&self, query: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        if query.matches_nothing() {
             return Ok(RatingHistogram { chartsets: [0; Rating::BINS], position: None });
         }
-        let search = PageSearch::new(filters).map_err(unsupported)?;
+        // With another condition for one chart it is not supported: the rating may be that of another chart.
+        let query = query.rated();
+        let search = PageSearch::new(&query).map_err(unsupported)?;
         self.shared.search(&HistogramSearch(search)).await
     }
 }

@@ -26,15 +26,15 @@ pub(crate) fn values(charts: &[FilterableChart]) -> Vec<usize> {
     bins.into_iter().map(|(bin, keys)| bin * SETS + keys).collect()
 }
 
-/// The numbers of chartsets with a chart of these key counts in each bin, of the numbers by value; `None` if
-/// one is no value.
-pub(crate) fn histogram(numbers: &HashMap<usize, u64>, keys: KeySet) -> Option<[u64; Rating::BINS]> {
+/// Sums the counts by value into bins, for charts with one of these key counts. `None` if a value is out of
+/// range.
+pub(crate) fn histogram(counts: &HashMap<usize, u64>, keys: KeySet) -> Option<[u64; Rating::BINS]> {
     let asked = if keys.is_empty() { SETS - 1 } else { keys.iter().map(bit).sum() };
     let mut bins = [0; Rating::BINS];
-    for (value, number) in numbers {
+    for (value, count) in counts {
         let bin = bins.get_mut(value / SETS)?;
         if (value % SETS) & asked != 0 {
-            *bin += number;
+            *bin += count;
         }
     }
     Some(bins)
@@ -65,10 +65,10 @@ mod tests {
 
     #[test]
     fn chartset_is_counted_once_in_a_bin() {
-        let numbers = HashMap::from([(0b0001, 10), (0b1001, 3), (0b1000, 5), (25 * 16 + 0b0010, 1)]);
+        let counts = HashMap::from([(0b0001, 10), (0b1001, 3), (0b1000, 5), (25 * 16 + 0b0010, 1)]);
         for (query, first, last) in [("", 18, 1), ("keys=4", 13, 0), ("keys=4,7", 18, 0), ("keys=5,6", 0, 1)]
         {
-            let bins = histogram(&numbers, parse_query_string(query).unwrap().keys).unwrap();
+            let bins = histogram(&counts, parse_query_string(query).unwrap().keys).unwrap();
             assert_eq!((bins[0], bins[25], bins[1..25].iter().sum()), (first, last, 0), "{query}");
         }
         assert_eq!(histogram(&HashMap::from([(26 * 16, 1)]), KeySet::default()), None);

@@ -184,14 +184,14 @@ impl Search {
         self.metrics.observe(self.engine.engine(), found).await
     }
 
-    /// Returns how the ratings of the chartsets that match the filters are distributed, of the same engine.
-    pub async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError> {
-        let found = self.engine.rating_histogram(filters);
+    /// Returns how the ratings of what the query finds are distributed.
+    pub async fn rating_histogram(&self) -> Result<RatingHistogram, ReadError> {
+        let found = self.engine.rating_histogram(&self.query);
         self.metrics.observe(self.engine.engine(), found).await
     }
 }
 
-/// A form in which a page of the list, or what else an engine finds for its query, is cached and sent.
+/// A response that one search engine fills, cached by engine.
 pub trait PageFormat: Send + Sync + 'static {
     /// The cache key of a page with this name, a list or a page. The search engine is added to it.
     fn cache_key(name: &[u8]) -> CacheKey;

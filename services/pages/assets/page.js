@@ -194,10 +194,11 @@ function replaceForm(form) {
   }
   const [histogram, newHistogram] = [find(".histogram", old), find(".histogram", form)];
   // The bars of the same filter stay, whatever difficulty it has.
-  if (histogram && newHistogram && newHistogram.dataset.src !== barsAsked) {
+  if (histogram && (!newHistogram || newHistogram.dataset.src !== barsAsked)) {
     barsAsked = null;
-    histogram.dataset.src = newHistogram.dataset.src ?? "";
-    replaceBars(histogram, newHistogram);
+    histogram.dataset.src = newHistogram?.dataset.src ?? "";
+    replaceBars(histogram, newHistogram?.parentElement);
+    if (histogram.parentElement.matches(":hover, :focus-within")) loadBars(histogram);
   }
   showRange();
   const mistake = find("[aria-invalid]");
@@ -208,12 +209,14 @@ function replaceForm(form) {
 /** The address of the bars of the filter, once they were asked for. */
 let barsAsked = null;
 
-/** Takes the bars of another histogram, and what they are called. */
+/** Takes the bars and the caption of another histogram; without one there are none. */
 function replaceBars(histogram, other) {
-  for (const selector of ["small", "svg"]) find(selector, histogram).replaceChildren(...find(selector, other).childNodes);
+  for (const selector of ["small", "svg"]) {
+    find(selector, histogram.parentElement).replaceChildren(...((other && find(selector, other)?.childNodes) ?? []));
+  }
 }
 
-/** Asks for the bars of the filter, once for each. Those of the page stay if that fails. */
+/** Asks for the bars of the filter, once for each. If that fails, those of the page stay for at least 5 s. */
 async function loadBars(histogram) {
   const { src } = histogram.dataset;
   if (!src || src === barsAsked) return;
@@ -221,10 +224,13 @@ async function loadBars(histogram) {
   try {
     const response = await fetch(src, { headers: { accept: "text/html" } });
     const text = await response.text();
-    if (!response.ok || src !== barsAsked) return;
+    if (src !== barsAsked) return;
+    if (!response.ok) throw new Error(response.status);
     replaceBars(histogram, new DOMParser().parseFromString(text, "text/html"));
     showRange();
-  } catch { /* They are not needed. */ }
+  } catch {
+    setTimeout(() => { if (src === barsAsked) barsAsked = null; }, 5_000);
+  }
 }
 
 /** Shows the range of the fields of the difficulty in its histogram. */

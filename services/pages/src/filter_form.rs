@@ -18,7 +18,7 @@ pub(crate) struct FilterForm {
     pub(crate) keys: Vec<KeyButton>,
     pub(crate) sources: Vec<SourceOption>,
     pub(crate) creator: String,
-    /// Difficulties, above the field of the difficulty.
+    /// Of the field of the difficulty.
     pub(crate) histogram: Option<Histogram>,
     /// Difficulty, BPM and length.
     pub(crate) ranges: Vec<Range>,

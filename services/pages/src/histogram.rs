@@ -15,9 +15,9 @@ const HEIGHT: u8 = 48;
 #[derive(Debug)]
 pub(crate) struct Histogram {
     pub(crate) bars: Curve,
-    /// What the charts have in common, such as `4K charts`, or which sets they are of.
-    pub(crate) charts: String,
-    /// The path of the histogram of a filter, if this one has other charts.
+    /// What is counted, such as `4K charts`.
+    pub(crate) caption: String,
+    /// The path of the histogram of what the filter finds, if this one is of other charts.
     pub(crate) filtered: Option<String>,
     /// Where the range of a filter begins and ends, in bars from the left.
     pub(crate) range: Option<[String; 2]>,
@@ -40,10 +40,10 @@ impl Histogram {
         Some(Self { range: Some(range.map(place)), filtered, ..Self::new(distribution) })
     }
 
-    /// The sets that the other filters find, each in the bars of its charts.
+    /// The matching sets, each in the bars of its matching charts.
     #[expect(clippy::cast_precision_loss, reason = "a bar has fewer than 50 heights")]
     pub(crate) fn of_sets(chartsets: &[u64; Rating::BINS]) -> Self {
-        let bars = Self::draw(chartsets.map(|number| number as f64), "sets of the other filters".to_owned());
+        let bars = Self::draw(chartsets.map(|number| number as f64), "matching sets".to_owned());
         Self { range: Some([0.0, f64::from(BARS * WIDTH)].map(place)), ..bars }
     }
 
@@ -71,10 +71,10 @@ impl Histogram {
         Self::draw((0..BARS).map(|bar| below(bar + 1) - below(bar)), charts_of(distribution))
     }
 
-    fn draw(lengths: impl IntoIterator<Item = f64>, charts: String) -> Self {
+    fn draw(lengths: impl IntoIterator<Item = f64>, caption: String) -> Self {
         let colours = (0..BARS).map(|bar| level::colour_of_rating(bar * WIDTH));
         let bars = Curve::draw(&colours.zip(lengths).collect::<Vec<_>>(), HEIGHT);
-        Self { bars, charts, filtered: None, range: None, mark: None }
+        Self { bars, caption, filtered: None, range: None, mark: None }
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn bars_are_the_shares_of_the_charts() {
         let histogram = Histogram::new(known(&[None]).of(Measure::Rating, None).unwrap());
-        assert_eq!(histogram.charts, "all charts");
+        assert_eq!(histogram.caption, "all charts");
         let areas = &histogram.bars.areas;
         // Four of 12.5 %, then 22 of 2.27 %.
         assert_eq!((areas[0].colour, areas[0].path.as_str()), (0, "M0 48V0h4V48"));
@@ -128,9 +128,9 @@ mod tests {
         let of = |all: &[Option<u8>], query: &str| {
             let query = ListQuery::parse(query).unwrap().query;
             let histogram = Histogram::of_filter(&known(all), &query);
-            histogram.map(|histogram| (histogram.charts, histogram.range.unwrap().join(" ")))
+            histogram.map(|histogram| (histogram.caption, histogram.range.unwrap().join(" ")))
         };
-        let expected = |charts: &str, range: &str| Some((charts.to_owned(), range.to_owned()));
+        let expected = |caption: &str, range: &str| Some((caption.to_owned(), range.to_owned()));
         assert_eq!(of(&[None, Some(4)], "keys=4"), expected("4K charts", "0 26"));
         assert_eq!(of(&[None, Some(4)], "keys=4,7&ratingMin=1.1"), expected("all charts", "4.4 26"));
         assert_eq!(of(&[None, Some(4)], "keys=7&ratingMax=3"), expected("all charts", "0 12"));

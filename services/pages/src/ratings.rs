@@ -17,7 +17,7 @@ use crate::list_query::ParsedList;
 use crate::render::render;
 
 /// `GET /ratings`, with the parameters of the list: a part of a page, which scripts put into the list when
-/// someone turns to the histogram. A list that counted would be slower for everyone.
+/// someone points at its histogram or focuses a field of it. A list that counted would be slower for everyone.
 pub(crate) async fn ratings(
     State(state): State<Arc<PagesState>>,
     parsed: ParsedList,
@@ -43,7 +43,7 @@ impl PageFormat for HistogramFormat {
     }
 
     async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
-        let RatingHistogram { chartsets, position } = search.rating_histogram(&search.query).await?;
+        let RatingHistogram { chartsets, position } = search.rating_histogram().await?;
         let template = RatingsTemplate { histogram: Histogram::of_sets(&chartsets) };
         Ok(Filled { response: TextBody::new(render(&template)?).into_cached(), position })
     }

@@ -535,13 +535,13 @@ pageTest("handles set the range of the difficulty", {}, async (page) => {
   assert.equal(await least.inputValue(), "0.5");
 });
 
-pageTest("the histogram is that of the filter when someone turns to it", { expected: [/status of 503/] }, async (page) => {
+pageTest("the histogram is that of the filter once someone points at it", { expected: [/status of 503/] }, async (page) => {
   const asked = [];
   page.on("request", (request) => {
     const { pathname, search } = new URL(request.url());
     if (pathname === "/ratings") asked.push(search);
   });
-  const shown = async () => [await page.locator(".histogram small").textContent(),
+  const shown = async () => [await page.locator("fieldset:has(.histogram) legend small").textContent(),
     ...await page.locator(".histogram path").evaluateAll((bars) => bars.map((bar) => bar.getAttribute("d")))];
   await page.goto("/");
   const all = await shown();
@@ -552,7 +552,7 @@ pageTest("the histogram is that of the filter when someone turns to it", { expec
   assert.deepEqual([await shown(), asked], [all, []]);
   const place = await page.locator("#ratingMin").boundingBox();
   await page.locator(".histogram").hover();
-  await page.getByText("sets of the other filters").waitFor();
+  await page.getByText("matching sets").waitFor();
   const found = await shown();
   assert.ok(found.length > 1);
   assert.notDeepEqual(found.slice(1), all.slice(1));
@@ -571,6 +571,11 @@ pageTest("the histogram is that of the filter when someone turns to it", { expec
   await page.locator("#ratingMin").focus();
   await refused;
   assert.deepEqual([await shown(), asked.length], [all, 2]);
+  // Back, with the focus in the field.
+  await page.unroute("**/ratings?*");
+  await page.goBack();
+  await page.getByText("matching sets").waitFor();
+  assert.deepEqual([await shown(), asked.length], [found, 3]);
 });
 
 pageTest("a mistake is shown above the sheet of filters", { viewport: { width: 390, height: 664 }, expected: [/status of 400/] }, async (page) => {

@@ -37,10 +37,10 @@ pub struct ChartsetPage {
     pub position: Option<Position>,
 }
 
-/// How the ratings of the matching chartsets are distributed.
+/// How the ratings of matching charts are distributed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatingHistogram {
-    /// For each [bin](Rating::bin), the number of chartsets that have a chart in it, exact.
+    /// For each [bin](Rating::bin), the number of chartsets that a query finds with it as its range of ratings.
     pub chartsets: [u64; Rating::BINS],
     /// As that of a [`ChartsetPage`].
     pub position: Option<Position>,
@@ -116,9 +116,9 @@ pub trait SearchIndex: Send + Sync {
     /// cannot run this query.
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError>;
 
-    /// Counts the chartsets that match [filters](SearchQuery::filters) by the ratings of their charts, of those
-    /// with one of the key counts of the query if it has any. Each counts once for a bin.
+    /// Counts the matches with any rating by the ratings of their charts that meet the conditions for
+    /// [one chart](SearchQuery::chart_conditions). A chartset counts once in each bin.
     ///
     /// # Errors As for [`search`](Self::search).
-    async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError>;
+    async fn rating_histogram(&self, query: &SearchQuery) -> Result<RatingHistogram, ReadError>;
 }

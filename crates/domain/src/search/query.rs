@@ -68,7 +68,7 @@ pub struct SearchQuery {
 }
 
 impl SearchQuery {
-    /// The query with its filters alone, of which the total depends.
+    /// The query with its filters alone, on which the total depends.
     #[must_use]
     pub fn filters(&self) -> Self {
         Self {
@@ -81,6 +81,14 @@ impl SearchQuery {
             hints: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// The filters with any rating instead of their range of ratings.
+    #[must_use]
+    pub fn rated(&self) -> Self {
+        let mut filters = self.filters();
+        filters.chart.rating = Bounds { min: Some(0.0), max: None };
+        filters
     }
 
     /// The number of items before the page, counted from where the list begins or continues.

@@ -35,10 +35,10 @@ pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
 
 /// The number of chartsets with a chart in each bin of ratings that every engine has to return.
 pub(crate) fn expected_histogram(entries: &[Entry], query: &RandomQuery) -> [u64; Rating::BINS] {
+    let query = &RandomQuery { rating: Range::default(), ..query.clone() };
     let mut expected = [0; Rating::BINS];
     for entry in entries.iter().filter(|entry| matches(&entry.indexed, query)) {
-        let charts = entry.indexed.charts.iter();
-        let charts = charts.filter(|chart| query.keys.is_empty() || query.keys.contains(&chart.keys));
+        let charts = entry.indexed.charts.iter().filter(|chart| matches_chart(chart, query));
         let bins = charts.filter_map(|chart| Some(usize::from(chart.rating?.hundredths() / 25).min(25)));
         bins.collect::<HashSet<_>>().into_iter().for_each(|bin| expected[bin] += 1);
     }

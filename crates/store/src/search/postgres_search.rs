@@ -280,8 +280,8 @@ impl SearchIndex for PostgresSearch {
         self.page(query).await
     }
 
-    async fn rating_histogram(&self, filters: &SearchQuery) -> Result<RatingHistogram, ReadError> {
-        let rows = self.fetch(|statement| push_rating_histogram(statement, filters)).await?;
+    async fn rating_histogram(&self, query: &SearchQuery) -> Result<RatingHistogram, ReadError> {
+        let rows = self.fetch(|statement| push_rating_histogram(statement, query)).await?;
         let chartsets = parse_histogram(&rows).map_err(decode_error)?;
         Ok(RatingHistogram { chartsets, position: None })
     }

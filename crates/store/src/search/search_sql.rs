@@ -180,9 +180,10 @@ fn push_total(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
     sql.push(") AS counted");
 }
 
-/// Appends the statement for the number of matches that have a chart in each bin of ratings. The bins of a
-/// chartset are bits of a number, so that the charts need not be sorted to count it once in each.
-pub(crate) fn push_rating_histogram(sql: &mut QueryBuilder<Postgres>, filters: &SearchQuery) {
+/// Appends the statement for the number of matches in each bin of ratings. The bins of a chartset are bits of a
+/// number, so that the charts need not be sorted to count it once in each.
+pub(crate) fn push_rating_histogram(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
+    let query = query.rated();
     for bin in 0..Rating::BINS {
         sql.push(if bin == 0 { "SELECT ARRAY[" } else { ", " });
         sql.push("count(*) FILTER (WHERE bins & ").push(1 << bin).push(" <> 0)");
@@ -190,11 +191,11 @@ pub(crate) fn push_rating_histogram(sql: &mut QueryBuilder<Postgres>, filters: &
     sql.push("] FROM (SELECT bit_or(1 << least(chart.rating / ").push(Rating::BIN_WIDTH);
     sql.push(", ")
         .push(Rating::BINS - 1)
-        .push(")) AS bins FROM shown_charts AS chart WHERE rating IS NOT NULL");
-    push_chart_keys(sql, filters.keys);
-    sql.push(" AND chartset_id IN (SELECT listed.id FROM ");
-    push_filter(sql, filters, Lookup::Index);
-    sql.push(") GROUP BY chartset_id) AS rated");
+        .push(")) AS bins FROM shown_charts AS chart WHERE chartset_id IN (SELECT listed.id FROM ");
+    push_chartset_filter(sql, &query, Lookup::Index);
+    sql.push(")");
+    query.chart_conditions().iter().for_each(|conditions| push_chart_conditions(sql, conditions));
+    sql.push(" GROUP BY chartset_id) AS rated");
 }
 
 /// How the matches of a text, or the chartsets of a set or pack, are found.
@@ -225,6 +226,19 @@ fn is_wide(query: &SearchQuery, lookup: Lookup) -> bool {
 /// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or
 /// `chartsets`, which also contains the lexemes.
 fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lookup) {
+    push_chartset_filter(sql, query, lookup);
+    if let Some(conditions) = query.chart_conditions() {
+        sql.push(" AND EXISTS (SELECT FROM shown_charts AS chart WHERE chart.chartset_id = listed.id");
+        push_chart_conditions(sql, &conditions);
+        sql.push(")");
+        if !is_wide(query, lookup) {
+            push_least_sort_key(sql, query.sort, &conditions);
+        }
+    }
+}
+
+/// Appends the table and the conditions, but those for one chart.
+fn push_chartset_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lookup) {
     let tsquery = required_tsquery(query);
     let is_wide = is_wide(query, lookup);
     match tsquery {
@@ -262,12 +276,6 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
     if let Some(density) = query.density_min {
         sql.push(" AND density_max >= ").push_bind(density);
     }
-    if let Some(conditions) = query.chart_conditions() {
-        push_chart_filter(sql, &conditions);
-        if !is_wide {
-            push_least_sort_key(sql, query.sort, &conditions);
-        }
-    }
 }
 
 /// Appends that the sort key is at least what the conditions require of it: a list by rising rating would test
@@ -304,11 +312,13 @@ fn push_exclusions(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, is_wid
     }
 }
 
-/// Appends the condition that one chart meets these conditions.
-fn push_chart_filter(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditions) {
+/// Appends that `chart` meets these conditions.
+fn push_chart_conditions(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditions) {
     let ChartConditions { keys, values, bpm, length_ms } = conditions;
-    sql.push(" AND EXISTS (SELECT FROM shown_charts AS chart WHERE chart.chartset_id = listed.id");
-    push_chart_keys(sql, *keys);
+    if !keys.is_empty() {
+        let keys: Vec<i16> = keys.iter().map(|keys| keys.get().into()).collect();
+        sql.push(" AND chart.keys = ANY (").push_bind(keys).push(")");
+    }
     for (value, bounds) in values {
         match value {
             ChartValue::Density => push_range(sql, "chart.density_peak", bounds.min, bounds.max),
@@ -324,15 +334,6 @@ fn push_chart_filter(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditi
     }
     push_overlap(sql, ("chart.bpm_min", "chart.bpm_max"), bpm.min, bpm.max);
     push_whole_range::<i64>(sql, "chart.length_ms", *length_ms);
-    sql.push(")");
-}
-
-/// Appends the condition that a chart has one of these key counts, if there are any.
-fn push_chart_keys(sql: &mut QueryBuilder<Postgres>, keys: KeySet) {
-    if !keys.is_empty() {
-        let keys: Vec<i16> = keys.iter().map(|keys| keys.get().into()).collect();
-        sql.push(" AND chart.keys = ANY (").push_bind(keys).push(")");
-    }
 }
 
 /// Appends the condition that a column of whole numbers is within the bounds.

@@ -99,8 +99,9 @@ impl SharedEngine {
         usable.into_iter().map(|(_, node)| node)
     }
 
-    /// Searches the preferred node, or the next one if the connection fails or the index was replaced. After any
-    /// other error no second node is searched: if one is busy or slow, the others must not get its load as well.
+    /// Searches the preferred node, or the next one if the connection fails or the index was replaced. After
+    /// any other error no second node is searched: if one is busy or slow, the others must not get its load as
+    /// well.
     async fn search<S: NodeSearch>(&self, search: &S) -> Result<S::Found, ReadError> {
         let deadline = Instant::now() + self.config.search_timeout;
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);

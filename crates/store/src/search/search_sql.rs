@@ -194,7 +194,9 @@ pub(crate) fn push_rating_histogram(sql: &mut QueryBuilder<Postgres>, query: &Se
         .push(")) AS bins FROM shown_charts AS chart WHERE chartset_id IN (SELECT listed.id FROM ");
     push_chartset_filter(sql, &query, Lookup::Index);
     sql.push(")");
-    query.chart_conditions().iter().for_each(|conditions| push_chart_conditions(sql, conditions));
+    if let Some(conditions) = query.chart_conditions() {
+        push_chart_conditions(sql, &conditions);
+    }
     sql.push(" GROUP BY chartset_id) AS rated");
 }
 

@@ -9,9 +9,10 @@ use crate::model::Moment;
 use crate::operator::{FaultEvent, Scope};
 
 /// A read that takes longer is replaced by an older response (docs/api.md, "Caching and conditional requests").
-/// It goes on for up to 5 s, and if it fails, all within the next second are replaced as well.
 const SLOW_READ: Duration = Duration::from_millis(500);
-const RETRY_AFTER_SLOW_READ: Duration = Duration::from_secs(6);
+/// It goes on until 5 s after its begin. If it fails, those of the same within the next second are replaced as
+/// well.
+const RETRY_AFTER_SLOW_READ: Duration = Duration::from_millis(5_000 - 500 + 1_000);
 
 /// The time for which the edge had the response.
 pub(super) fn age(exchange: &Exchange) -> Duration {
@@ -35,7 +36,7 @@ pub(super) fn fetched(exchange: &Exchange) -> (Moment, Moment) {
     (start.saturating_sub(age + Duration::from_secs(1)), end.saturating_sub(age))
 }
 
-/// Whether a read of the same took too long at this replica, now or within the last seconds.
+/// Whether a read of the same took too long at this replica, now or shortly before.
 pub(super) fn is_slow(history: &History, exchange: &Exchange) -> bool {
     let (from, to) = fetched(exchange);
     let is_same = |other: &Exchange| {

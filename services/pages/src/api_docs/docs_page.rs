@@ -107,9 +107,9 @@ pub(crate) struct Docs {
 impl Docs {
     pub(crate) fn new(openapi: &OpenApi, public_url: Option<&PublicUrl>) -> Self {
         let api = reference::api();
-        let sections = api.sections().filter(|section| !reference::is_in_overview(section.heading));
+        let sections = api.sections.iter().filter(|section| !reference::is_in_overview(section.heading));
         let mut pages = vec![Page::overview(api)];
-        pages.extend(sections.map(|section| Page::of_section(section, openapi, public_url)));
+        pages.extend(sections.map(|section| Page::of_section(*section, openapi, public_url)));
         pages.extend(Page::examples(api.path));
         pages.push(Page::text("Changelog", to_html(&changelog())));
         pages.extend(DOCUMENTS.iter().skip(1).map(Page::of_document));
@@ -180,7 +180,7 @@ impl Page {
     }
 
     fn overview(api: &'static Document) -> Self {
-        let in_overview = api.sections().filter(|section| reference::is_in_overview(section.heading));
+        let in_overview = api.sections.iter().filter(|section| reference::is_in_overview(section.heading));
         Self {
             path: api.path.to_owned(),
             description: api.description.to_owned(),
@@ -217,14 +217,14 @@ impl Page {
     }
 
     fn of_document(document: &'static Document) -> Self {
-        let part = |section: Section| {
+        let part = |section: &Section| {
             let html = match section.heading {
                 note_hash_vectors::SECTION => note_hash_vectors::section_html(section.text),
                 _ => to_html(section.text),
             };
             Part::new(section.heading, html)
         };
-        let mut parts: Vec<Part> = document.sections().map(part).collect();
+        let mut parts: Vec<Part> = document.sections.iter().map(part).collect();
         parts.extend(Self::examples(document.path).map(|page| Part::new(page.title, page.html)));
         Self {
             path: document.path.to_owned(),

@@ -47,7 +47,7 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
 
 /// The paths of the pages, for sitemaps.
 pub(crate) fn paths() -> impl Iterator<Item = String> {
-    let api = reference::api().sections().filter(|section| !reference::is_in_overview(section.heading));
+    let api = reference::api().sections.iter().filter(|section| !reference::is_in_overview(section.heading));
     let sections = api.map(|section| format!("/docs/api/{}", reference::anchor(section.heading)));
     reference::DOCUMENTS.iter().map(|document| document.path.to_owned()).chain(sections)
 }

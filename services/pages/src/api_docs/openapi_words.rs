@@ -121,12 +121,11 @@ pub(crate) fn external_docs(base: &str, page: &str) -> ExternalDocs {
 
 /// The summary of an operation and its section, by the table of endpoints of docs/api.md.
 pub(crate) fn section_of(method: &str, path: &str) -> Option<(&'static str, Section)> {
-    let endpoints = reference::rows(reference::api().introduction(), "Endpoint");
     let name = format!("{method} {path}");
-    let row = endpoints.into_iter().find(|row| row.names.first() == Some(&name.as_str()))?;
+    let row = reference::ENDPOINTS.iter().find(|row| row.names.first() == Some(&name.as_str()))?;
     let target = row.target?;
-    let section = reference::api().sections().find(|section| anchor(section.heading) == target)?;
-    Some((row.cells.first()?, section))
+    let section = reference::api().sections.iter().find(|section| anchor(section.heading) == target)?;
+    Some((row.cells.first()?, *section))
 }
 
 /// The text before the first table or example.

@@ -11,7 +11,9 @@ pub(crate) struct Document {
     /// What the page is about, for search engines.
     pub(crate) description: &'static str,
     /// The Markdown. Links to documents lead to their pages.
-    text: String,
+    text: &'static str,
+    /// The sections of level 2, in order.
+    pub(crate) sections: Vec<Section>,
 }
 
 /// All documents: the API reference, then the formats.
@@ -90,25 +92,23 @@ impl Document {
             let (target, rest) = part.split_at(part.find(')').unwrap_or(0));
             text.extend(["](", page_target(target, source.path).as_deref().unwrap_or(target), rest]);
         }
-        Self { path: source.path, description: source.description, text }
+        // As long as the program runs.
+        let text: &'static str = text.leak();
+        let sections = text.split("\n## ").skip(1).filter_map(|section| {
+            let (heading, text) = section.split_once('\n')?;
+            Some(Section { heading, text })
+        });
+        Self { path: source.path, description: source.description, text, sections: sections.collect() }
     }
 
     /// The heading of level 1.
-    pub(crate) fn title(&'static self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 
     /// The text between the title and the first section.
-    pub(crate) fn introduction(&'static self) -> &'static str {
+    pub(crate) fn introduction(&self) -> &'static str {
         self.text.split("\n## ").next().unwrap_or_default().split_once('\n').map_or("", |(_, text)| text)
-    }
-
-    /// The sections of level 2, in order.
-    pub(crate) fn sections(&'static self) -> impl Iterator<Item = Section> {
-        self.text.split("\n## ").skip(1).filter_map(|section| {
-            let (heading, text) = section.split_once('\n')?;
-            Some(Section { heading, text })
-        })
     }
 }
 
@@ -164,18 +164,25 @@ pub(crate) fn is_in_overview(heading: &str) -> bool {
 
 /// The page of the heading with this anchor in the API reference.
 fn section_path(target: &str) -> String {
-    let mut section = "";
-    for line in SOURCES[0].text.lines() {
-        section = line.strip_prefix("## ").unwrap_or(section);
-        let subheading = line.strip_prefix("### ").filter(|heading| anchor(heading) == target);
-        if subheading.is_some() {
-            return format!("/docs/api/{}#{target}", anchor(section));
+    /// The anchors of the API reference that are not pages, with their pages.
+    static PAGES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+        let mut pages = Vec::new();
+        let mut section = String::new();
+        for line in SOURCES[0].text.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                section = anchor(heading);
+                if is_in_overview(heading) {
+                    pages.push((section.clone(), "/docs".to_owned()));
+                }
+            }
+            if let Some(heading) = line.strip_prefix("### ") {
+                pages.push((anchor(heading), format!("/docs/api/{section}")));
+            }
         }
-        if is_in_overview(section) && anchor(section) == target {
-            return format!("/docs#{target}");
-        }
-    }
-    format!("/docs/api/{target}")
+        pages
+    });
+    let page = PAGES.iter().find(|(anchor, _)| anchor == target);
+    page.map_or_else(|| format!("/docs/api/{target}"), |(_, page)| format!("{page}#{target}"))
 }
 
 /// The anchor of a heading, as forges make it.
@@ -199,9 +206,12 @@ pub(crate) fn api() -> &'static Document {
 
 /// The text of the section of any document with this heading; empty if there is none.
 pub(crate) fn section(heading: &str) -> &'static str {
-    let mut sections = DOCUMENTS.iter().flat_map(Document::sections);
+    let mut sections = DOCUMENTS.iter().flat_map(|document| &document.sections);
     sections.find(|section| section.heading == heading).map_or("", |section| section.text)
 }
+
+/// The rows of the table of endpoints.
+pub(crate) static ENDPOINTS: LazyLock<Vec<Row>> = LazyLock::new(|| rows(api().introduction(), "Endpoint"));
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,16 +289,15 @@ mod tests {
 
     #[test]
     fn sections_and_tables_are_found() {
-        assert!(api().sections().count() > 10);
+        assert!(api().sections.len() > 10);
         let rows = rows(section("Chartset list"), "Parameter");
         let names: Vec<&str> = rows.iter().flat_map(|row| row.names.iter().copied()).collect();
         assert_eq!(names.first(), Some(&"q"));
         assert!(names.contains(&"bpmMax") && names.contains(&"perPage") && !names.contains(&"items"));
         let page = rows.iter().find(|row| row.names == ["page"]);
         assert_eq!(page.map(|row| &row.cells[..]), Some(&["Whole number, from 1", "1"][..]));
-        let endpoints = self::rows(api().introduction(), "Endpoint");
-        assert_eq!(endpoints[0].names, ["GET /api/charts/{hash}"]);
-        assert_eq!(endpoints[0].target, Some("chart-lookup"));
+        assert_eq!(ENDPOINTS[0].names, ["GET /api/charts/{hash}"]);
+        assert_eq!(ENDPOINTS[0].target, Some("chart-lookup"));
         assert_eq!(api().title(), "API reference");
         assert!(api().introduction().starts_with("\nA read-only HTTP API"));
     }
@@ -296,7 +305,7 @@ mod tests {
     #[test]
     fn headings_of_sections_are_unique() {
         let mut headings: Vec<&str> =
-            DOCUMENTS.iter().flat_map(Document::sections).map(|section| section.heading).collect();
+            DOCUMENTS.iter().flat_map(|document| &document.sections).map(|section| section.heading).collect();
         headings.sort_unstable();
         assert!(headings.windows(2).all(|pair| pair[0] != pair[1]), "{headings:?}");
     }

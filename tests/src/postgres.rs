@@ -199,8 +199,10 @@ impl PrivatePostgres {
     }
 }
 
+/// Next to the servers of the test run, which are in memory if there is room.
 fn temporary_folder() -> DataFolder {
-    DataFolder::Temporary(tempfile::tempdir().expect("a temporary folder"))
+    let parent = std::env::var_os("TEST_SERVERS").map_or_else(std::env::temp_dir, PathBuf::from);
+    DataFolder::Temporary(tempfile::tempdir_in(parent).expect("a temporary folder"))
 }
 
 impl DataFolder {

@@ -14,15 +14,27 @@ use crate::schema::column_values::parse_entity;
 const MAX_CHANGES: usize = 10_000;
 const INCOMPLETE: &str = "the changes of a poll are incomplete";
 
+/// The changes, the last one first; `None` without any.
+#[derive(Default, sqlx::FromRow)]
+struct ChangeColumns {
+    /// [`ENTITY_LENGTHS`] times the sequence, plus the length of the entity; 8 bytes each.
+    sequences: Option<Vec<u8>>,
+    /// The sequences of the last removals; 8 bytes each.
+    removals: Option<Vec<u8>>,
+    entities: Option<Vec<u8>>,
+}
+
+/// More than the 32 bytes of the longest entity.
+const ENTITY_LENGTHS: u64 = 64;
+
 #[derive(sqlx::FromRow)]
 struct PollRow {
     lineage: i64,
     last_sequence: i64,
     origin: i64,
     last_removal: i64,
-    /// The changes, the last one first, each as a sequence and the sequence of its last removal (8 bytes), the
-    /// length of the entity (2 bytes) and the entity; `None` without any.
-    changes: Option<Vec<u8>>,
+    #[sqlx(flatten)]
+    changes: ChangeColumns,
     system_identifier: i64,
     is_standby: bool,
     wal: i64,
@@ -53,17 +65,17 @@ impl Store {
 impl ServerPoll {
     pub(crate) async fn read(mut connection: PooledConnection, after: u64) -> Result<Self, sqlx::Error> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        // One value for all changes takes half the CPU time of arrays: many replicas read the same ones.
+        // Concatenated columns take less than half the CPU time of arrays: many replicas read the same changes.
         let row: PollRow = sqlx::query_as(
-            "SELECT feed.last_sequence, feed.last_removal, server.*, (
-                 SELECT string_agg(int8send(sequence) || int8send(last_removal)
-                                   || int2send(octet_length(entity)::smallint) || entity, '')
+            "SELECT feed.last_sequence, feed.last_removal, server.*, changes.*
+             FROM change_feed AS feed, server_state AS server, (
+                 SELECT string_agg(int8send(sequence * 64 + octet_length(entity)), '') AS sequences,
+                        string_agg(int8send(last_removal), '') AS removals, string_agg(entity, '') AS entities
                  FROM (
                      SELECT sequence, entity, last_removal
                      FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
                  ) AS change
-             ) AS changes
-             FROM change_feed AS feed, server_state AS server",
+             ) AS changes",
         )
         .bind(after)
         .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
@@ -77,7 +89,7 @@ impl ServerPoll {
 impl PollRow {
     fn parse(self, after: i64) -> Result<ServerPoll, sqlx::Error> {
         let (lineage, position) = (lineage(self.lineage), position(self.last_sequence, self.origin));
-        let mut changes = parse_changes(self.changes.as_deref().unwrap_or_default())?;
+        let mut changes = self.changes.parse()?;
         changes.reverse();
         let oldest = changes.first().filter(|_| changes.len() == MAX_CHANGES);
         let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
@@ -91,19 +103,25 @@ impl PollRow {
     }
 }
 
-fn parse_changes(mut bytes: &[u8]) -> Result<Vec<CatalogueChange>, sqlx::Error> {
-    fn take<const LENGTH: usize>(bytes: &mut &[u8]) -> Result<[u8; LENGTH], sqlx::Error> {
-        let (taken, rest) = bytes.split_first_chunk().ok_or_else(|| corrupt(INCOMPLETE))?;
-        *bytes = rest;
-        Ok(*taken)
+impl ChangeColumns {
+    fn parse(self) -> Result<Vec<CatalogueChange>, sqlx::Error> {
+        let [sequences, removals, entities] =
+            [self.sequences, self.removals, self.entities].map(Option::unwrap_or_default);
+        let (mut removals, mut entities) = (removals.as_chunks().0.iter(), &entities[..]);
+        let change = |sequence: &[u8; 8]| {
+            let sequence = u64::from_be_bytes(*sequence);
+            let length = usize::try_from(sequence % ENTITY_LENGTHS).ok();
+            let (entity, rest) = length
+                .and_then(|length| entities.split_at_checked(length))
+                .ok_or_else(|| corrupt(INCOMPLETE))?;
+            entities = rest;
+            let last_removal = u64::from_be_bytes(*removals.next().ok_or_else(|| corrupt(INCOMPLETE))?);
+            Ok(CatalogueChange {
+                sequence: sequence / ENTITY_LENGTHS,
+                entity: parse_entity(entity)?,
+                last_removal,
+            })
+        };
+        sequences.as_chunks().0.iter().map(change).collect()
     }
-    let mut changes = Vec::new();
-    while !bytes.is_empty() {
-        let [sequence, last_removal] = [take(&mut bytes)?, take(&mut bytes)?].map(u64::from_be_bytes);
-        let length = u16::from_be_bytes(take(&mut bytes)?).into();
-        let (entity, rest) = bytes.split_at_checked(length).ok_or_else(|| corrupt(INCOMPLETE))?;
-        bytes = rest;
-        changes.push(CatalogueChange { sequence, entity: parse_entity(entity)?, last_removal });
-    }
-    Ok(changes)
 }

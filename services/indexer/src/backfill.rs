@@ -28,8 +28,8 @@ const BATCH_CHARTS: usize = 256;
 /// fifty times as large as its file.
 const BATCH_ROX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Computes the density curves, ratings and patterns of charts that miss some of them, or of all charts, and
-/// stores those that are missing or differ.
+/// Computes what `ingest` computes from notes, for charts that lack some of it or for all charts, and stores
+/// what is missing or differs.
 ///
 /// # Errors
 /// A ROX file is missing or wrong, after all others are done; or the store failed.

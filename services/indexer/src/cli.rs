@@ -223,12 +223,13 @@ pub(crate) enum Command {
         #[command(flatten)]
         metrics: MetricsArguments,
     },
-    /// Compute what an older version did not store: density curves, ratings and patterns of charts
+    /// Compute what an older version did not store of charts, such as their ratings
     ///
-    /// They are computed from the stored ROX files, for charts that have none or those of another version. Run
-    /// it once after an upgrade, while requests are served. It is safe to interrupt it and to run it again.
+    /// It is computed from the stored ROX files, for charts that lack some of it or have that of another
+    /// version. Run it once after an upgrade, while requests are served. It is safe to interrupt it and to run
+    /// it again.
     Backfill {
-        /// Compute all of them, and replace those that differ
+        /// Compute it for all charts, and replace what differs
         #[arg(long)]
         full: bool,
     },

@@ -108,8 +108,7 @@ impl Store {
     }
 
     /// Stores what was computed of stored charts, and records the charts that had none of it or something else
-    /// as changed, together with the chartsets that contain charts with another rating or other patterns: these
-    /// are in their records. Returns these charts.
+    /// as changed, together with the chartsets whose records contain what has changed. Returns these charts.
     pub async fn put_computed(&self, charts: &[ChartDraft]) -> Result<Vec<NoteHash>, StoreError> {
         let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);

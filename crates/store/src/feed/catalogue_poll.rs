@@ -24,7 +24,7 @@ struct ChangeColumns {
     entities: Option<Vec<u8>>,
 }
 
-/// More than the 32 bytes of the longest entity.
+/// More than the 32 bytes of the longest entity. The statement of a poll has this number, too.
 const ENTITY_LENGTHS: u64 = 64;
 
 #[derive(sqlx::FromRow)]

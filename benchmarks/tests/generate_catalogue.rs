@@ -8,9 +8,8 @@ use chart_index_tests::TestDatabase;
 
 /// A migrated, empty database and a store on it.
 async fn database() -> (TestDatabase, Store) {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::migrated().await;
     let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-    store.migrate().await.unwrap();
     (database, store)
 }
 

@@ -60,8 +60,7 @@ async fn get_all(clients: &[Client], paths: Vec<String>) -> Vec<u16> {
 /// Also a service that is the only one of its replica. `bulk` has no cache.
 #[tokio::test]
 async fn every_service_with_a_cache_follows_the_catalogue() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let services = ["lookup", "browse", "pages"].map(|service| {
         let variables = &[("SERVICES", service)];
         Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() })

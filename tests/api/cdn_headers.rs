@@ -49,9 +49,8 @@ impl Catalogue {
         let chart = library.osu("alpha/12 one/a.osu", ChartSpec::numbered(1)).note_hash();
         let other = library.osu("beta/7 pack/song/a.osu", ChartSpec::numbered(2)).note_hash();
         let comparison = format!("/compare?a={chart}&b={other}");
-        let (database, exports) = (TestDatabase::create().await, tempfile::tempdir().unwrap());
+        let (database, exports) = (TestDatabase::migrated().await, tempfile::tempdir().unwrap());
         let folder = exports.path().to_str().unwrap();
-        indexer(database.url(), &["migrate"]).succeeded();
         indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         indexer(database.url(), &["export", folder, "--rox", "--sqlite", "--parquet"]).succeeded();
         let mut entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);

@@ -190,8 +190,7 @@ async fn lost_changes_are_410() {
 
 #[tokio::test]
 async fn the_feed_counts_in_a_group_of_its_own() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let options = ServiceOptions { arguments: &["--rate-limit-feed", "2"], ..ServiceOptions::default() };
     let client = Service::start_with(database.url(), &options);
     let cached = client.client().get("/api/changes").await;

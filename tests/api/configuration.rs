@@ -105,8 +105,7 @@ fn more_threads_than_cores_of_any_machine_end_the_program_with_2() {
 /// The program starts: it may be there later, and most requests do not need it.
 #[tokio::test]
 async fn what_cannot_be_read_is_in_the_log_at_the_start() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     // A bucket at an address at which nothing listens.
     let variables = [
         ("EXPORTS_DIR", "/nonexistent/exports"),

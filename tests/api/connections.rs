@@ -60,8 +60,7 @@ async fn open_file_limit_is_raised_to_the_hard_limit() {
 /// With more connections than files some wait, and the service still responds.
 #[tokio::test]
 async fn connections_leave_files_for_everything_else() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let service = start_with_file_limit(&database, "--nofile=400:400");
     let warning = service.log().into_iter().find(|line| line.contains("MAX_CONNECTIONS exceeds"));
     let warning: serde_json::Value = serde_json::from_str(&warning.expect("a warning")).unwrap();

@@ -25,8 +25,7 @@ impl Exported {
         let library = Library::new();
         library.osu("alpha/12 one/a.osu", ChartSpec::numbered(1));
         library.osu("alpha/13 two/b.osu", ChartSpec::numbered(2));
-        let (database, exports) = (TestDatabase::create().await, tempfile::tempdir().unwrap());
-        indexer(database.url(), &["migrate"]).succeeded();
+        let (database, exports) = (TestDatabase::migrated().await, tempfile::tempdir().unwrap());
         indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let directory = exports.path().to_str().unwrap();
         let variables = [("EXPORTS_DIR", directory), ("RATE_LIMIT_BULK", "100000")];

@@ -6,8 +6,7 @@ use reqwest::Method;
 /// Starts replicas with an empty database and small limits, counted in the Redis of the test run. The tests are
 /// a trusted proxy, and each has its own client addresses.
 async fn start_replicas(replicas: usize) -> (TestDatabase, Vec<Service>) {
-    let database = TestDatabase::create().await;
-    assert_eq!(indexer(database.url(), &["migrate"]).code, Some(0));
+    let database = TestDatabase::migrated().await;
     let redis_url = std::env::var("TEST_REDIS_URL").expect("run the tests with `make test`");
     let variables = [
         ("REDIS_URL", redis_url.as_str()),
@@ -234,8 +233,7 @@ async fn client_is_the_right_most_untrusted_hop() {
 /// Without trusted proxies `X-Forwarded-For` is ignored.
 #[tokio::test]
 async fn forwarded_address_of_an_untrusted_peer_is_ignored() {
-    let database = TestDatabase::create().await;
-    assert_eq!(indexer(database.url(), &["migrate"]).code, Some(0));
+    let database = TestDatabase::migrated().await;
     let options = ServiceOptions { variables: &[("RATE_LIMIT_LIST", "3")], ..ServiceOptions::default() };
     let service = Service::start_with(database.url(), &options);
     for number in 0..4 {
@@ -274,8 +272,7 @@ async fn preflights_and_health_are_not_limited() {
 /// While Redis is unavailable, each replica limits on its own.
 #[tokio::test]
 async fn without_redis_each_replica_limits_on_its_own() {
-    let database = TestDatabase::create().await;
-    assert_eq!(indexer(database.url(), &["migrate"]).code, Some(0));
+    let database = TestDatabase::migrated().await;
     let variables = [("REDIS_URL", "redis://127.0.0.1:1"), ("RATE_LIMIT_LIST", "3")];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     for service in

@@ -28,10 +28,9 @@ const RUNNING: &str = "SELECT count(*) FROM pg_stat_activity
 /// A client that requests many different lists does not slow down lookups and health checks.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_do_not_starve_lookups() {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::migrated().await;
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
-    indexer(database.url(), &["migrate"]).succeeded();
     indexer(database.url(), &["ingest", &library.argument()]).succeeded();
     let _ = database.psql(SLOW_LISTS);
     let variables = [("POSTGRES_MAX_SEARCHES", "8")];
@@ -85,10 +84,9 @@ const BURST: Duration = Duration::from_millis(600);
 /// Under overload a list is rejected before Redis is asked for its page.
 #[tokio::test]
 async fn rejected_searches_read_nothing_from_redis() {
-    let (database, redis) = (TestDatabase::create().await, PrivateRedis::start(&[]));
+    let (database, redis) = (TestDatabase::migrated().await, PrivateRedis::start(&[]));
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
-    indexer(database.url(), &["migrate"]).succeeded();
     indexer(database.url(), &["ingest", &library.argument()]).succeeded();
     let _ = database.psql(GATED_LISTS);
     let redis_url = redis.url();

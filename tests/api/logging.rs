@@ -9,8 +9,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// Standard error is a pipe that is not read. At this level a few hundred requests fill it.
 #[tokio::test]
 async fn blocked_log_delays_neither_requests_nor_shutdown() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let options = ServiceOptions {
         variables: &[("RUST_LOG", "trace")],
         leave_log_unread: true,
@@ -89,8 +88,7 @@ async fn outage_does_not_flood_the_log() {
 #[tokio::test]
 async fn no_event_is_lost_after_a_statement() {
     for format in ["text", "json"] {
-        let database = TestDatabase::create().await;
-        indexer(database.url(), &["migrate"]).succeeded();
+        let database = TestDatabase::migrated().await;
         let variables = [("LOG_FORMAT", format), ("WORKER_THREADS", "2")];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);

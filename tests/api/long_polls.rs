@@ -11,9 +11,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An index with a chart, and a service with these settings.
 async fn index(variables: &[(&str, &str)]) -> (TestDatabase, Service, u64) {
-    let (database, library) = (TestDatabase::create().await, Library::new());
+    let (database, library) = (TestDatabase::migrated().await, Library::new());
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
-    indexer(database.url(), &["migrate"]).succeeded();
     indexer(database.url(), &["ingest", &library.argument()]).succeeded();
     let service =
         Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() });

@@ -92,8 +92,7 @@ struct Index {
 impl Index {
     /// Ingests the library and starts a service.
     async fn new(library: Library) -> Self {
-        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
-        indexer(database.url(), &["migrate"]).succeeded();
+        let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
         let variables = [("REDIS_URL", redis.url())];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);

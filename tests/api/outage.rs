@@ -236,8 +236,7 @@ async fn refused_login_is_503_until_it_is_permitted() {
 /// Connections with running statements drop all traffic without being closed. New connections work.
 #[tokio::test(flavor = "multi_thread")]
 async fn service_recovers_from_silent_connections() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let proxy = Proxy::start(database.url()).await;
     let arguments = ["--database-max-connections", "2"];
     let service = Service::start_with(
@@ -259,14 +258,10 @@ async fn service_recovers_from_silent_connections() {
     assert!(lookups().await.iter().all(|status| *status == 200));
     let lock = "BEGIN; LOCK TABLE charts IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
     let mut locking = database.start_psql(lock);
-    let state = |condition: &str| {
-        let count =
-            format!("SELECT count(*) FROM pg_locks WHERE relation = 'charts'::regclass AND {condition}");
-        database.psql(&count)
-    };
-    within(RECOVERY, async || (state("mode = 'AccessExclusiveLock' AND granted") == "1").then_some(())).await;
+    let locks = |condition: &str| database.locks(&format!("relation = 'charts'::regclass AND {condition}"));
+    within(RECOVERY, async || (locks("mode = 'AccessExclusiveLock' AND granted") == 1).then_some(())).await;
     let during = tokio::spawn(lookups());
-    within(RECOVERY, async || (state("NOT granted") == "2").then_some(())).await;
+    within(RECOVERY, async || (locks("NOT granted") == 2).then_some(())).await;
     proxy.silence_open_connections();
     let silenced = Instant::now();
     let end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
@@ -284,8 +279,7 @@ async fn service_recovers_from_silent_connections() {
 /// Misses fail at once and hits are served, also while misses hold all permits of lookups but one.
 #[tokio::test(flavor = "multi_thread")]
 async fn misses_fail_at_once_during_an_outage() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let mut proxy = Proxy::start(database.url()).await;
     let arguments = ["--max-requests-in-flight", "8"];
     let service = Service::start_with(

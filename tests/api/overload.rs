@@ -122,8 +122,7 @@ impl Upload {
 
 /// A service that trusts the addresses that the test forwards, with an empty database.
 async fn start_behind_proxy() -> (TestDatabase, TestRedis, Service) {
-    let (database, redis) = (TestDatabase::create().await, TestRedis::create());
-    indexer(database.url(), &["migrate"]).succeeded();
+    let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
     let variables = [("TRUSTED_PROXIES", "127.0.0.0/8"), ("REDIS_URL", redis.url())];
     let service =
         Service::start_with(database.url(), &ServiceOptions { variables: &variables, ..Default::default() });

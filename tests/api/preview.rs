@@ -108,8 +108,7 @@ async fn malformed_hash_has_no_preview() {
 /// Previews count in a group of their own: a list that shows many of them leaves the details of chartsets.
 #[tokio::test]
 async fn previews_have_their_own_limit() {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let arguments = ["--rate-limit-preview", "1"];
     let service = Service::start_with(
         database.url(),

@@ -25,10 +25,9 @@ struct LoadTest {
 
 impl LoadTest {
     async fn start(variable: (&str, &str)) -> Self {
-        let database = TestDatabase::create().await;
+        let database = TestDatabase::migrated().await;
         let library = Library::new();
         let known = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
-        indexer(database.url(), &["migrate"]).succeeded();
         indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let limit = LIMIT.to_string();
         let variables = [variable, ("RATE_LIMIT_DETAIL", limit.as_str()), ("TRUSTED_PROXIES", "127.0.0.0/8")];

@@ -55,8 +55,7 @@ async fn assert_metrics(private: &Client, samples: &[&str]) {
 #[tokio::test]
 async fn draining_replica_is_unready_and_serves() {
     let delay = [("DRAIN_DELAY_MS", "600000")];
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let options = ServiceOptions { variables: &delay, ..ServiceOptions::default() };
     let mut service = Service::start_with(database.url(), &options);
     let (client, private) = (service.client(), service.private_client());

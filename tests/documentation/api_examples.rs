@@ -30,8 +30,7 @@ const LIMIT: usize = 240;
 
 /// A service over the sample library, with its database.
 async fn serve_samples() -> (TestDatabase, Service) {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     // An ingest stores folders in an order that differs from run to run.
     for folder in FIRST.iter().copied().chain([""]) {
         indexer(database.url(), &["ingest", samples().join(folder).to_str().expect("UTF-8")]).succeeded();

@@ -38,9 +38,7 @@ struct Database(TestDatabase);
 
 impl Database {
     async fn new() -> Self {
-        let database = Self(TestDatabase::create().await);
-        database.run(&["migrate"]);
-        database
+        Self(TestDatabase::migrated().await)
     }
 
     /// Runs a command that must succeed, and returns its output.

@@ -40,8 +40,7 @@ impl Site {
     }
 
     async fn with(library: &Library, variables: &[(&str, &str)]) -> Self {
-        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
-        indexer(database.url(), &["migrate"]).succeeded();
+        let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
         indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let variables = [&[("REDIS_URL", redis.url())], variables].concat();
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };

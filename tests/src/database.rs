@@ -1,9 +1,12 @@
 //! One PostgreSQL database per test.
 
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An empty database on the server of the test run (`TEST_DATABASE_URL`). Dropping the value drops the
+use crate::programs::indexer;
+
+/// A database on the server of the test run (`TEST_DATABASE_URL`). Dropping the value drops the
 /// database.
 #[derive(Debug)]
 pub struct TestDatabase {
@@ -13,22 +16,39 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Creates a database on the server that `make test` starts.
+    /// Creates an empty database on the server that `make test` starts.
     #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
     pub async fn create() -> Self {
-        let admin_url = std::env::var("TEST_DATABASE_URL")
-            .expect("TEST_DATABASE_URL is not set: run the tests with `make test`");
-        Self::create_on(&admin_url)
+        Self::create_on(&server_url())
     }
 
-    /// Creates a database on another server.
+    /// Creates a migrated database on the server that `make test` starts: a copy of one that is migrated once per
+    /// process, by the program that was built last, and stays on the server.
+    #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
+    pub async fn migrated() -> Self {
+        static MIGRATED: OnceLock<String> = OnceLock::new();
+        let admin_url = server_url();
+        let migrated = MIGRATED.get_or_init(|| {
+            let name = format!("migrated_{}", std::process::id());
+            psql(&admin_url, &format!("DROP DATABASE IF EXISTS {name}"));
+            psql(&admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0"));
+            indexer(&url_of(&admin_url, &name), &["migrate"]).succeeded();
+            name
+        });
+        Self::copy_of(migrated, &admin_url)
+    }
+
+    /// Creates an empty database on another server.
     pub fn create_on(admin_url: &str) -> Self {
+        Self::copy_of("template0", admin_url)
+    }
+
+    fn copy_of(template: &str, admin_url: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{}_{number}", std::process::id());
-        psql(admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0"));
-        let (server, _) = admin_url.rsplit_once('/').expect("the URL ends in a database name");
-        Self { url: format!("{server}/{name}"), name, admin_url: admin_url.to_owned() }
+        psql(admin_url, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
+        Self { url: url_of(admin_url, &name), name, admin_url: admin_url.to_owned() }
     }
 
     /// The URL that the programs connect to.
@@ -39,6 +59,16 @@ impl TestDatabase {
     /// Runs a statement with `psql` and returns its output, unaligned and without headers.
     pub fn psql(&self, statement: &str) -> String {
         psql(&self.url, statement)
+    }
+
+    /// The number of locks in this database that a condition on `pg_locks` selects. Without that of the database it
+    /// would count those of other tests: tables have the same ids in all copies.
+    pub fn locks(&self, condition: &str) -> u32 {
+        let count = self.psql(&format!(
+            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+             WHERE datname = current_database() AND {condition}"
+        ));
+        count.parse().expect("a number")
     }
 
     /// Runs a statement on any database and returns its output.
@@ -75,6 +105,16 @@ impl Drop for TestDatabase {
         let mut command = psql_command(&self.admin_url, &statement);
         let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
+}
+
+/// The URL of another database of the server.
+fn url_of(admin_url: &str, name: &str) -> String {
+    let (server, _) = admin_url.rsplit_once('/').expect("the URL ends in a database name");
+    format!("{server}/{name}")
+}
+
+fn server_url() -> String {
+    std::env::var("TEST_DATABASE_URL").expect("TEST_DATABASE_URL is not set: run the tests with `make test`")
 }
 
 fn psql(url: &str, statement: &str) -> String {

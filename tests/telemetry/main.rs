@@ -22,8 +22,7 @@ struct Index {
 
 impl Index {
     async fn new() -> Self {
-        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
-        indexer(database.url(), &["migrate"]).succeeded();
+        let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
         indexer(database.url(), &["ingest", samples().to_str().unwrap()]).succeeded();
         Self { database, redis }
     }

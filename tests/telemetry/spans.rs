@@ -123,14 +123,12 @@ async fn request_that_joins_a_fill_links_to_it() {
         .database
         .start_psql("BEGIN; LOCK TABLE charts IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)");
     let locks = |condition: &str| {
-        let count =
-            format!("SELECT count(*) FROM pg_locks WHERE relation = 'charts'::regclass AND {condition}");
-        traced.index.database.psql(&count)
+        traced.index.database.locks(&format!("relation = 'charts'::regclass AND {condition}"))
     };
-    within(TIMEOUT, async || (locks("mode = 'AccessExclusiveLock' AND granted") == "1").then_some(())).await;
+    within(TIMEOUT, async || (locks("mode = 'AccessExclusiveLock' AND granted") == 1).then_some(())).await;
     let first = traced.get(&path, TRACES[0]);
     let second = async {
-        within(TIMEOUT, async || (locks("NOT granted") == "1").then_some(())).await;
+        within(TIMEOUT, async || (locks("NOT granted") == 1).then_some(())).await;
         traced.get(&path, TRACES[1]).await;
     };
     let unlock = async {
@@ -205,8 +203,7 @@ async fn spans_contain_nothing_that_a_client_sent() {
 
 #[tokio::test]
 async fn ingest_has_a_trace_for_each_song_folder() {
-    let (database, collector) = (TestDatabase::create().await, OtlpReceiver::start());
-    indexer(database.url(), &["migrate"]).succeeded();
+    let (database, collector) = (TestDatabase::migrated().await, OtlpReceiver::start());
     let mut ingest = indexer_command(database.url(), &["ingest", samples().to_str().unwrap()]);
     ingest.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_TRACES_SAMPLER_ARG", "1");
     IndexerRun::run(&mut ingest).succeeded();

@@ -15,9 +15,8 @@ const ID: ChartsetId = ChartsetId::from_bytes([7; 8]);
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn catalogue() -> (TestDatabase, StoreConfig) {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::migrated().await;
     let config = StoreConfig::new(database.url().parse().unwrap());
-    Store::new(&config).migrate().await.unwrap();
     (database, config)
 }
 
@@ -56,9 +55,8 @@ async fn failed_operation_has_an_error_type() {
     let (database, config) = catalogue().await;
     let impatient = Store::new(&StoreConfig { lookup_timeout: Duration::from_millis(10), ..config.clone() });
     let mut lock = database.start_psql("BEGIN; LOCK TABLE rox_files; SELECT pg_sleep(60)");
-    let locked = "SELECT count(*) FROM pg_locks
-                  WHERE relation = 'rox_files'::regclass AND mode = 'AccessExclusiveLock' AND granted";
-    within(TIMEOUT, async || (database.psql(locked) == "1").then_some(())).await;
+    let locked = "relation = 'rox_files'::regclass AND mode = 'AccessExclusiveLock' AND granted";
+    within(TIMEOUT, async || (database.locks(locked) == 1).then_some(())).await;
     let request = tracing::info_span!("request");
     assert!(impatient.rox(HASH).instrument(request.clone()).await.is_err());
     database.psql(

@@ -61,9 +61,8 @@ fn state(store: &Store) -> BrowseState {
 #[tokio::test]
 async fn searches_and_responses_are_counted_and_traced() {
     let telemetry = RecordedTelemetry::start();
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::migrated().await;
     let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-    store.migrate().await.unwrap();
     let limits = RequestLimitConfig {
         request_deadline: Duration::from_secs(5),
         max_requests_in_flight: NonZeroU32::new(16).unwrap(),

@@ -204,8 +204,7 @@ async fn words_are_found_as_the_document_shows() {
         let chart = ChartSpec { title: title.to_owned(), ..ChartSpec::numbered(number) };
         library.osu(&format!("alpha/{number} set/a.osu"), chart);
     }
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     indexer(database.url(), &["ingest", &library.argument()]).succeeded();
     let exports = tempfile::tempdir().expect("a folder");
     let folder = export(&database, exports.path());

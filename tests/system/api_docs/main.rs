@@ -21,8 +21,7 @@ const HASH: &str = "ec3d3891de5128da2c66057ae435300d5ef5d71101c269160eaa553534f4
 const CHARTSET: &str = "21642f9846d39260";
 
 async fn sample_database() -> TestDatabase {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
     database
 }

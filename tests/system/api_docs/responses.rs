@@ -253,8 +253,7 @@ async fn responses_of_every_status_are_as_described() {
     let latest = "/api/exports/latest";
     checked.get(&without_exports.client(), latest, latest, &[]).await;
     // Its database has no hash filter.
-    let empty = TestDatabase::create().await;
-    indexer(empty.url(), &["migrate"]).succeeded();
+    let empty = TestDatabase::migrated().await;
     checked.get(&Service::start(empty.url()).client(), "/api/charts/filter", "/api/charts/filter", &[]).await;
     let (stored, _objects, url) = database_with_objects().await;
     let public = [("OBJECT_STORE_URL", &*url), ("OBJECTS_PUBLIC_URL", "https://files.example/rox")];

@@ -15,8 +15,7 @@ const UNKNOWN: u32 = 1_200;
 
 /// An index of the sample library.
 pub(crate) async fn serve_samples() -> (TestDatabase, Service) {
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
     let service = Service::start(database.url());
     (database, service)

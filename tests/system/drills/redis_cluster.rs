@@ -20,9 +20,8 @@ const RATE: u32 = 150;
 #[ignore = "takes half a minute: make test-system"]
 async fn other_primaries_decide_until_the_failover() {
     let mut cluster = PrivateRedisCluster::start_with(1, &["--cluster-node-timeout", "5000"]);
-    let (database, library) = (TestDatabase::create().await, Library::new());
+    let (database, library) = (TestDatabase::migrated().await, Library::new());
     let chart = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
-    indexer(database.url(), &["migrate"]).succeeded();
     indexer(database.url(), &["ingest", &library.argument()]).succeeded();
     let urls = cluster.urls();
     let variables = [

@@ -217,8 +217,7 @@ async fn public_bucket_serves_the_files() {
     let object = site.object_of(chart);
     let location = format!("http://{}{object}", site.bucket.address());
     assert_eq!((response.status.as_u16(), response.header("location")), (302, &*location));
-    let mirror = TestDatabase::create().await;
-    indexer(mirror.url(), &["migrate"]).succeeded();
+    let mirror = TestDatabase::migrated().await;
     let upstream = format!("http://{}", service.address());
     indexer(mirror.url(), &["mirror", &upstream, "--once", "--objects-url", &public]).succeeded();
     let verified = indexer(mirror.url(), &["verify"]).succeeded();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use chart_index_tests::{
-    Client, Random, Service, ServiceOptions, TestDatabase, TestRedis, generate_catalogue, indexer,
+    Client, Random, Service, ServiceOptions, TestDatabase, TestRedis, generate_catalogue,
 };
 
 /// What a browser sends.
@@ -30,8 +30,7 @@ struct Site {
 
 impl Site {
     async fn new() -> Self {
-        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
-        indexer(database.url(), &["migrate"]).succeeded();
+        let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
         generate_catalogue(database.url(), &["--chartsets", "60", "--charts", "305"]).succeeded();
         set_curves(&database);
         set_ratings(&database);

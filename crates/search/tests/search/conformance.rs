@@ -38,11 +38,10 @@ fn from_environment(name: &str, default: u32) -> u32 {
 
 /// A database with these entries, and its engine.
 pub(crate) async fn stored(entries: &[Entry]) -> (TestDatabase, PostgresSearch) {
-    let database = TestDatabase::create().await;
+    let database = TestDatabase::migrated().await;
     let mut config = StoreConfig::new(database.url().parse().unwrap());
     config.statement_timeout = Duration::from_mins(1);
     let store = Store::new(&config);
-    store.migrate().await.unwrap();
     for chunk in entries.chunks(8) {
         let puts = chunk.iter().map(|entry| store.put_chartset(&entry.draft, entry.indexed.updated_at_ms));
         join_all(puts).await.into_iter().for_each(|put| assert!(put.is_ok(), "{put:?}"));

@@ -59,9 +59,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_server_that_was_polled_is_expected() {
-        let database = TestDatabase::create().await;
+        let database = TestDatabase::migrated().await;
         let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-        store.migrate().await.unwrap();
         let polled = store.poll_server(0).await.unwrap().server;
         let mut connection = store.connect(store.unlimited_options()).await.unwrap();
         let expected = ExpectedServer::default();

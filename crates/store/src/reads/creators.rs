@@ -87,9 +87,8 @@ mod tests {
 
     #[tokio::test]
     async fn charts_of_a_creator_are_read_by_index() {
-        let database = TestDatabase::create().await;
+        let database = TestDatabase::migrated().await;
         let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-        store.migrate().await.unwrap();
         // The rows that lists read are not needed here.
         let _ = database.psql("ALTER TABLE chartsets DISABLE TRIGGER USER; ALTER TABLE chartset_charts DISABLE TRIGGER USER; ALTER TABLE charts DISABLE TRIGGER USER");
         for statement in FILL {

@@ -4,7 +4,6 @@ use chart_index_tests::TestDatabase;
 
 use crate::reads::chart_occurrences::LOOK_UP_CHARTSETS;
 use crate::reads::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
-use crate::{Store, StoreConfig};
 
 /// Inserts charts, each in a chartset of its own. Their hashes are those of their numbers. With fewer
 /// PostgreSQL sorts the occurrences of a chart instead of reading them in order.
@@ -31,9 +30,7 @@ const HASHES: &str = "(SELECT array_agg(sha256((36 * n)::text::bytea)) FROM gene
 /// Tables are not read as a whole, whatever PostgreSQL knows of the hashes when it makes the plan.
 #[tokio::test]
 async fn lookup_of_many_charts_reads_indexes() {
-    let database = TestDatabase::create().await;
-    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-    store.migrate().await.unwrap();
+    let database = TestDatabase::migrated().await;
     for statement in FILL {
         let _ = database.psql(statement);
     }
@@ -65,9 +62,7 @@ const SHARE: [&str; 2] = [
 /// The statement reads 32 of 20,000 occurrences, whether or not the statistics know of the chart.
 #[tokio::test]
 async fn lookup_of_a_shared_chart_is_bounded() {
-    let database = TestDatabase::create().await;
-    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-    store.migrate().await.unwrap();
+    let database = TestDatabase::migrated().await;
     for statement in FILL.into_iter().chain(SHARE) {
         let _ = database.psql(statement);
     }

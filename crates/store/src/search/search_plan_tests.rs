@@ -61,9 +61,8 @@ struct Catalogue {
 
 impl Catalogue {
     async fn create() -> Self {
-        let database = TestDatabase::create().await;
+        let database = TestDatabase::migrated().await;
         let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-        store.migrate().await.unwrap();
         for statement in [
             FILL,
             FILL_CHARTS,

@@ -307,10 +307,9 @@ mod tests {
     /// runs.
     #[tokio::test]
     async fn statement_for_one_chartset_is_planned_once() {
-        let database = TestDatabase::create().await;
+        let database = TestDatabase::migrated().await;
         let config = StoreConfig::new(database.url().parse().unwrap());
         let store = Store::new(&StoreConfig { max_connections: 1, ..config });
-        store.migrate().await.unwrap();
         for number in 1..=20_u64 {
             let id = ChartsetId::from_bytes(number.to_be_bytes());
             let draft =

@@ -182,9 +182,8 @@ async fn commits_wait_for_the_numbers_before_theirs() {
     );
     let store = catalogue.store.clone();
     let second = tokio::spawn(async move { store.put_chartset(&folder(1, [chart(1)]), 10).await });
-    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    within(TIMEOUT, async || (catalogue.database.psql(waiting) == "1").then_some(())).await;
+    let waiting = "locktype = 'advisory' AND NOT granted";
+    within(TIMEOUT, async || (catalogue.database.locks(waiting) == 1).then_some(())).await;
     assert_eq!(catalogue.feed_after(0).await, []);
     first.commit();
     second.await.unwrap().unwrap();
@@ -241,7 +240,7 @@ async fn numbers_without_a_lock_miss_changes() {
         ("PERFORM pg_advisory_xact_lock(7105212083226935402);", ""),
         (
             "base := feed.last_sequence;",
-            "base := nextval('numbers') * 1000; PERFORM pg_sleep(random() / 100);",
+            "base := nextval('numbers') * 1000; PERFORM pg_sleep(random() / 10);",
         ),
         (
             "SET last_sequence = range.last,",

@@ -81,8 +81,8 @@ async fn only_the_write_on_a_half_open_connection_fails() {
         let store = store.clone();
         async move { timeout(DEADLINE, store.put_chartset(&folder(2, [chart(2)]), 2)).await }
     });
-    let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'chartsets'::regclass AND NOT granted";
-    within(DEADLINE, async || (database.psql(waiting) == "1").then_some(())).await;
+    let waiting = "relation = 'chartsets'::regclass AND NOT granted";
+    within(DEADLINE, async || (database.locks(waiting) == 1).then_some(())).await;
     network.proxy.silence_open_connections();
     lock.roll_back();
     assert!(put.await.unwrap().unwrap().unwrap_err().is_unavailable());

@@ -22,17 +22,18 @@ pub(crate) struct Catalogue {
 
 impl Catalogue {
     pub(crate) async fn create() -> Self {
-        Self::over(TestDatabase::create().await).await
+        Self::over(TestDatabase::migrated().await)
     }
 
     /// Creates the catalogue on a private server.
     pub(crate) async fn create_on(server_url: &str) -> Self {
-        Self::over(TestDatabase::create_on(server_url)).await
+        let catalogue = Self::over(TestDatabase::create_on(server_url));
+        catalogue.store.migrate().await.unwrap();
+        catalogue
     }
 
-    async fn over(database: TestDatabase) -> Self {
+    fn over(database: TestDatabase) -> Self {
         let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
-        store.migrate().await.unwrap();
         Self { database, store }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer};
+use chart_index_tests::{Service, ServiceOptions, TestDatabase};
 use serde_json::Value;
 
 use super::objects::{Objects, array, name, text};
@@ -39,8 +39,7 @@ fn split_adds_a_second_set_of_replicas() {
 async fn split_routes_requests_to_replicas_that_serve_them() {
     let rendered = split();
     let objects = Objects::new("production", rendered.iter().collect());
-    let database = TestDatabase::create().await;
-    indexer(database.url(), &["migrate"]).succeeded();
+    let database = TestDatabase::migrated().await;
     let start = |variables: &[(&str, &str)]| {
         Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() })
     };

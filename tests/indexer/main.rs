@@ -157,6 +157,28 @@ async fn archives_in_folders_and_archives_are_the_same_chartsets() {
     assert!(database.ingest(&library).contains("0 chartsets added, 5 unchanged, 0 updated"));
 }
 
+/// Also if they are read more slowly than they are stored, and from one archive.
+#[tokio::test]
+async fn chartsets_share_transactions() {
+    for archive in [false, true] {
+        let (database, library) = (Database::new().await, Library::new());
+        for number in 1..=48 {
+            let mut chart = ChartSpec::numbered(number);
+            chart.notes.extend((1..4_000).map(|note| (60_000 + 50 * note, 3, None)));
+            library.osu(&format!("beta/1 pack/{number} song/a.osu"), chart);
+        }
+        if archive {
+            library.pack("beta/1 pack", "beta/1 pack.zip");
+        }
+        database.ingest(&library);
+        let writers = database.0.psql("SELECT count(*), count(DISTINCT xmin::text) FROM chartsets");
+        let (chartsets, transactions) = writers.split_once('|').unwrap();
+        assert_eq!(chartsets, "48");
+        // All three of them are full, unless reading pauses for half a second or has ended.
+        assert!(transactions.parse::<u32>().unwrap() <= 8, "archive: {archive}: {transactions} transactions");
+    }
+}
+
 #[tokio::test]
 async fn changed_folder_updates_its_chartset() {
     let database = Database::new().await;

@@ -229,6 +229,9 @@ impl Ingest {
                 (end @ Some(Err(_) | Ok(Completion::Interrupted)), _) | (end, Ok(None)) => end,
                 (_, step) => step.transpose(),
             };
+            if let Some(batches) = self.writer.batches.as_ref().filter(|_| end.is_some()) {
+                batches.stop_gathering();
+            }
         }
         end.unwrap_or(Ok(Completion::All))
     }

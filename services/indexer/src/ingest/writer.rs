@@ -7,10 +7,11 @@ use chart_index_cli::Causes;
 use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_instrumentation::child_span;
 use chart_index_store::{InputFingerprint, PutEffect, StoreError};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-use super::batches::Batches;
+use super::batches::{BATCH, Batches};
 use super::outcome::{RecordedOutcome, StoredChartset};
 use super::reader::StoredHashes;
 use crate::report::{ChartsetLine, ChartsetOutcome};
@@ -55,16 +56,19 @@ impl Writer {
         let mut outcome = RecordedOutcome { refused_chartsets, ..RecordedOutcome::default() };
         let mut report = InputReport::default();
         let mut complete = true;
+        let mut drafts = Vec::new();
         for folder in folders {
             complete &= !folder.is_unreadable;
             outcome.refused.extend(folder.refused);
-            if let Some(draft) = folder.draft {
-                let draft = Arc::new(draft);
-                let line = self.store_draft(&draft).await?;
-                complete &= line.outcome != ChartsetOutcome::Failed;
-                report.chartsets.push(line);
-                outcome.chartsets.push(StoredChartset::from_draft(&draft, &self.erased));
-            }
+            drafts.extend(folder.draft.map(Arc::new));
+        }
+        // Several at once, so that they share transactions.
+        let lines = stream::iter(drafts.iter().cloned().map(|draft| self.store_draft(draft)));
+        let lines: Vec<_> = lines.buffered(2 * BATCH).try_collect().await?;
+        for (draft, line) in drafts.iter().zip(lines) {
+            complete &= line.outcome != ChartsetOutcome::Failed;
+            report.chartsets.push(line);
+            outcome.chartsets.push(StoredChartset::from_draft(draft, &self.erased));
         }
         if let Some(mut fingerprint) = fingerprint.filter(|_| complete)
             && let Ok(recorded) = serde_json::to_string(&outcome)
@@ -81,19 +85,19 @@ impl Writer {
         Ok(report)
     }
 
-    async fn store_draft(&self, draft: &Arc<ChartsetDraft>) -> Result<ChartsetLine, StoreError> {
+    async fn store_draft(&self, draft: Arc<ChartsetDraft>) -> Result<ChartsetLine, StoreError> {
         let line = ChartsetLine::new(ChartsetOutcome::Read, draft.path.clone(), draft.id, draft.charts.len());
         let Some(batches) = &self.batches else { return Ok(line) };
         // The spans of the transaction are in the trace of one of its chartsets.
         let span = child_span(|| tracing::debug_span!("store"));
-        let put = match batches.put(draft, &self.stop).instrument(span).await {
+        let put = match batches.put(&draft, &self.stop).instrument(span).await {
             Err(error) if error.is_rejected() => {
                 let reason = Some(Causes(&error).to_string());
                 return Ok(ChartsetLine { outcome: ChartsetOutcome::Failed, reason, ..line });
             }
             put => put?,
         };
-        self.stored_this_run.extend(draft);
+        self.stored_this_run.extend(&draft);
         Ok(ChartsetLine { outcome: put.effect.into(), removed: put.removed, ..line })
     }
 }

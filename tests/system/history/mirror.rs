@@ -16,6 +16,8 @@ use crate::names::{Names, versions_in};
 
 /// Time between the last page and the next request, and after an error.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Within which the end of the feed is reached.
+const END_TIMEOUT: Duration = Duration::from_mins(1);
 /// Changes in a page.
 const LIMIT: u32 = 20;
 
@@ -91,10 +93,18 @@ impl Mirror {
         Ok(())
     }
 
-    /// Follows to the end of the feed.
+    /// Follows to the end of the feed, which no fault hides any more.
     pub(crate) async fn follow_to_end(&mut self, client: &Client) -> Result<(), String> {
-        while self.step(client).await? != Step::End {}
-        Ok(())
+        let start = Instant::now();
+        loop {
+            let step = self.step(client).await?;
+            if step == Step::End {
+                return Ok(());
+            }
+            if start.elapsed() > END_TIMEOUT {
+                return Err(format!("no end of the feed after {END_TIMEOUT:?}, but {step:?}"));
+            }
+        }
     }
 
     fn state(&self, start: Moment, end: Moment, names: &Names) -> Result<MirrorState, String> {

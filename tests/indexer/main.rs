@@ -174,8 +174,11 @@ async fn chartsets_share_transactions() {
         let writers = database.0.psql("SELECT count(*), count(DISTINCT xmin::text) FROM chartsets");
         let (chartsets, transactions) = writers.split_once('|').unwrap();
         assert_eq!(chartsets, "48");
-        // All three of them are full, unless reading pauses for half a second or has ended.
-        assert!(transactions.parse::<u32>().unwrap() <= 8, "archive: {archive}: {transactions} transactions");
+        // Three if all are full: some are not if reading is slow, and at its end.
+        assert!(
+            transactions.parse::<u32>().unwrap() <= 24,
+            "archive: {archive}: {transactions} transactions"
+        );
     }
 }
 

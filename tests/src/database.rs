@@ -22,8 +22,8 @@ impl TestDatabase {
         Self::create_on(&server_url())
     }
 
-    /// Creates a migrated database on the server that `make test` starts: a copy of one that is migrated once per
-    /// process, by the program that was built last, and stays on the server.
+    /// Creates a migrated database on the server that `make test` starts. It is a copy of one that the program
+    /// that was built last migrates once per process, and that stays on the server.
     #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
     pub async fn migrated() -> Self {
         static MIGRATED: OnceLock<String> = OnceLock::new();
@@ -61,8 +61,8 @@ impl TestDatabase {
         psql(&self.url, statement)
     }
 
-    /// The number of locks in this database that a condition on `pg_locks` selects. Without that of the database it
-    /// would count those of other tests: tables have the same ids in all copies.
+    /// The number of locks in this database that a condition on `pg_locks` selects. Tables have the same ids in
+    /// all copies, so others may be of other tests.
     pub fn locks(&self, condition: &str) -> u32 {
         let count = self.psql(&format!(
             "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database

@@ -15,19 +15,15 @@ async fn ingest_serves_its_metrics() {
     library.file("alpha/1 refused/a.osu", "nothing");
     library.osu("alpha/2 stored/a.osu", ChartSpec::numbered(1));
     let mut lock = database.0.start_psql("BEGIN; LOCK TABLE chartsets IN SHARE MODE; SELECT pg_sleep(600)");
-    let locks = |condition: &str| {
-        database.0.psql(&format!(
-            "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
-             WHERE datname = current_database() AND relation = 'chartsets'::regclass AND {condition}"
-        ))
-    };
-    within(TIMEOUT, async || (locks("mode = 'ShareLock' AND granted") == "1").then_some(())).await;
+    let locks =
+        |condition: &str| database.0.locks(&format!("relation = 'chartsets'::regclass AND {condition}"));
+    within(TIMEOUT, async || (locks("mode = 'ShareLock' AND granted") == 1).then_some(())).await;
     let mut ingest =
         RunningIndexer::start(&mut indexer_command(database.0.url(), &["ingest", &library.argument()]));
     let chartsets =
         |outcome| format!("chart_index_ingest_chartsets_total{{chart_index_outcome=\"{outcome}\"}}");
     within(TIMEOUT, async || {
-        let is_waiting = locks("NOT granted") == "1";
+        let is_waiting = locks("NOT granted") == 1;
         (is_waiting && ingest.metric(&chartsets("refused")).await == Some(1.0)).then_some(())
     })
     .await;

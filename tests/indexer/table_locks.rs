@@ -12,42 +12,30 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Holds a lock on a table, for which programs wait that read or write it.
 pub(crate) async fn block_table(database: &Database, table: &str) -> Child {
     let lock = database.0.start_psql(&format!("BEGIN; LOCK TABLE {table}; SELECT pg_sleep(600)"));
-    let granted = format!(
-        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-         WHERE datname = current_database() AND relation = '{table}'::regclass
-         AND mode = 'AccessExclusiveLock' AND granted"
-    );
-    within(TIMEOUT, async || (database.0.psql(&granted) == "1").then_some(())).await;
+    let granted = format!("relation = '{table}'::regclass AND mode = 'AccessExclusiveLock' AND granted");
+    within(TIMEOUT, async || (database.0.locks(&granted) == 1).then_some(())).await;
     lock
 }
 
 /// Waits until a program waits for the lock of [`block_table`].
 pub(crate) async fn wait_until_blocked(database: &Database, table: &str) {
-    let waiting = format!(
-        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-         WHERE datname = current_database() AND relation = '{table}'::regclass AND NOT granted"
-    );
-    within(TIMEOUT, async || (database.0.psql(&waiting) != "0").then_some(())).await;
+    let waiting = format!("relation = '{table}'::regclass AND NOT granted");
+    within(TIMEOUT, async || (database.0.locks(&waiting) != 0).then_some(())).await;
 }
 
 /// Holds the lock of a running ingest, for which commands wait that remove entries or delete objects.
 pub(crate) async fn block_removals(database: &Database) -> Child {
     let lock = "BEGIN; SELECT pg_advisory_xact_lock_shared(7105212083226935400); SELECT pg_sleep(600)";
     let lock = database.0.start_psql(lock);
-    within(TIMEOUT, async || (database.0.psql(&advisory_locks("granted")) == "1").then_some(())).await;
+    let granted = "locktype = 'advisory' AND granted";
+    within(TIMEOUT, async || (database.0.locks(granted) == 1).then_some(())).await;
     lock
 }
 
 /// Waits until a program waits for an ingest.
 pub(crate) async fn wait_until_removals_are_blocked(database: &Database) {
-    within(TIMEOUT, async || (database.0.psql(&advisory_locks("NOT granted")) == "1").then_some(())).await;
-}
-
-fn advisory_locks(condition: &str) -> String {
-    format!(
-        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-         WHERE datname = current_database() AND locktype = 'advisory' AND {condition}"
-    )
+    let waiting = "locktype = 'advisory' AND NOT granted";
+    within(TIMEOUT, async || (database.0.locks(waiting) == 1).then_some(())).await;
 }
 
 /// Ends the lock of [`block_table`] or [`block_removals`].

@@ -194,9 +194,7 @@ async fn ingest_waits_for_the_bucket() {
     let mut command = indexer_command(site.database.url(), &["ingest", &site.library.argument()]);
     let mut ingest = command.envs(site.variables()).spawn().expect("chart-indexer starts");
     // Its first transaction has begun to write objects.
-    let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-                   WHERE datname = current_database() AND locktype = 'advisory'";
-    within(RECOVERY, async || (site.database.psql(waiting) != "0").then_some(())).await;
+    within(RECOVERY, async || (site.database.locks("locktype = 'advisory'") != 0).then_some(())).await;
     site.proxy.listen().await;
     assert!(ingest.wait().expect("the ingest ends").success());
     assert!(

@@ -104,6 +104,8 @@ impl<T> Queue<T> {
 
     /// Takes a full batch. Takes what there is after [`GATHERING`], or if gathering is to stop.
     async fn next_batch(&self) -> Vec<T> {
+        // The other song folders of an archive are pushed first.
+        tokio::task::yield_now().await;
         let full = async {
             while self.lock().len() < BATCH {
                 self.batch_is_full.notified().await;
@@ -157,6 +159,14 @@ mod tests {
         let read = async { (0..2 * BATCH).for_each(|number| queue.push(number)) };
         let (a, b, ()) = tokio::join!(queue.next_batch(), queue.next_batch(), read);
         assert_eq!((a.len(), b.len(), start.elapsed()), (BATCH, BATCH, Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn batch_has_what_other_tasks_push_at_the_same_time() {
+        let queue = Queue::default();
+        queue.stop_gathering.cancel();
+        let read = async { (0..BATCH).for_each(|number| queue.push(number)) };
+        assert_eq!(tokio::join!(queue.next_batch(), read).0.len(), BATCH);
     }
 
     #[tokio::test(start_paused = true)]

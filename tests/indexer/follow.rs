@@ -56,6 +56,11 @@ async fn ingest_and_follow_compute_percentiles() {
     let of_densities = "SELECT count(*) FROM chart_percentiles WHERE measure = 'density_peak' AND keys = 4 AND computed_at_ms > 0";
     let are_computed = || database.0.psql(of_densities) == "1";
     assert!(are_computed());
+    // Nothing changes, so they stay for a day.
+    let computed_at = || database.0.psql("SELECT DISTINCT computed_at_ms FROM chart_percentiles");
+    let first = computed_at();
+    database.ingest(&library);
+    assert_eq!(computed_at(), first);
     database.0.psql("UPDATE chart_percentiles SET computed_at_ms = 0");
     let mut command = indexer_command(database.0.url(), &["follow"]);
     let mut follow = RunningIndexer::start(command.env_remove("MEILISEARCH_URL"));

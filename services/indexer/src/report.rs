@@ -154,6 +154,11 @@ impl Report {
         Ok(())
     }
 
+    /// Whether chartsets were added or updated.
+    pub(crate) const fn has_changes(&self) -> bool {
+        self.added + self.updated > 0
+    }
+
     /// The number of chartsets that PostgreSQL rejected.
     pub(crate) const fn failed(&self) -> usize {
         self.failed.len()

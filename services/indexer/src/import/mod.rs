@@ -73,7 +73,7 @@ pub(crate) async fn import_verified(
     // Of new charts in removed chartsets.
     store.withdraw_objects().await?;
     filter::build(store, Due::AnyChange).await?;
-    percentiles::compute(store).await?;
+    percentiles::compute(store, counts.has_changes()).await?;
     stdout::print(counts.summary())?;
     if !other_files.is_empty() {
         let charts = plural(other_files.len() as u64, "chart");
@@ -179,6 +179,10 @@ impl Counts {
                 self.removed += u64::from(put.removed);
             }
         }
+    }
+
+    const fn has_changes(&self) -> bool {
+        self.added + self.updated > 0
     }
 
     fn summary(&self) -> String {

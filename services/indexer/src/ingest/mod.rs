@@ -94,7 +94,7 @@ pub(crate) async fn ingest(
             // Of new charts in removed chartsets.
             store.withdraw_objects().await?;
             filter::build(store, Due::AnyChange).await?;
-            percentiles::compute(store).await?;
+            percentiles::compute(store, report.has_changes()).await?;
         } else {
             filter::build_after_interruption(store).await;
         }

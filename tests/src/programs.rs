@@ -2,9 +2,12 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
+
+use rustix::net::{Shutdown, shutdown};
 
 use crate::{Client, workspace_root};
 
@@ -348,8 +351,16 @@ pub fn fixed_address() -> SocketAddr {
     let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a port");
     loop {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, fastrand::u16(10_000..first)));
-        if TcpListener::bind(address).is_ok() {
+        if let Ok(listener) = TcpListener::bind(address) {
+            close_listener(listener);
             return address;
         }
     }
+}
+
+/// Closes a listener, so that its port can be bound again at once. Without `shutdown` it would go on listening
+/// in each child process that another thread has forked and that has not yet executed its program.
+pub(crate) fn close_listener(listener: impl AsFd) {
+    shutdown(&listener, Shutdown::Both).expect("a listener");
+    drop(listener);
 }

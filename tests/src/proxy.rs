@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::io::InspectReader;
 
-use crate::fixed_address;
+use crate::programs::{close_listener, fixed_address};
 
 /// A TCP proxy on the loopback address in front of a PostgreSQL server. Dropping the value stops it.
 #[derive(Debug)]
@@ -122,6 +122,7 @@ impl Proxy {
                     _ = &mut stopped => break,
                 }
             }
+            close_listener(listener);
             connections.shutdown().await;
         });
         self.running = Some((stop, task));

@@ -141,5 +141,7 @@ async fn similar_charts_are_found_by_the_index() {
                 WHERE relname IN ('charts', 'chartsets', 'chartset_charts')";
     let reported = async || Some(catalogue.database.psql(read).parse().unwrap()).filter(|rows| *rows > 0);
     let (rows, _): (u32, _) = within(Duration::from_secs(10), reported).await;
-    assert!(rows <= 700, "{rows}");
+    // The chart, 250 neighbours in each direction, and for each of the 60 nearest and of the 12 results one row
+    // of each table: some plans find the row of its chartset's chart without reading it.
+    assert!(rows <= 1 + 2 * 250 + 3 * 60 + 3 * 12, "{rows}");
 }

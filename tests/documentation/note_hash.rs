@@ -19,7 +19,7 @@ fn vectors_are_those_of_the_golden_files() {
         let text = read(document);
         let [block] = code_blocks(&text, "json")[..] else { panic!("{document}: one block of vectors") };
         let documented: Vec<Value> = serde_json::from_str(block).expect("the vectors are JSON");
-        assert!(documented.len() >= 2, "{document}");
+        assert!(!documented.is_empty(), "{document}");
         for vector in documented {
             assert!(golden.contains(&vector), "{document}: {vector} is not in the golden file");
         }

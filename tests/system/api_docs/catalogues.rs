@@ -65,7 +65,7 @@ async fn queries_of_the_document_run() {
     run_shell(folder.path(), blocks(&document, "sh")[0]);
     let queries = blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
     let (queries, outputs) = (queries.collect::<Vec<_>>(), blocks(&document, "text"));
-    assert_eq!((queries.len(), outputs.len()), (5, 5));
+    assert_eq!((queries.len(), outputs.len()), (4, 4));
     for (query, expected) in queries.into_iter().zip(outputs) {
         let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
         let output = match file {

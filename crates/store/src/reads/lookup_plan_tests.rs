@@ -1,28 +1,44 @@
-//! Checks the query plans of lookups: of many charts, and of a chart that many chartsets share.
+//! Checks the query plans of lookups, of many charts and of one that many chartsets share, and of the charts of
+//! a creator.
+
+use std::cmp::Reverse;
 
 use chart_index_tests::TestDatabase;
 
 use crate::reads::chart_occurrences::LOOK_UP_CHARTSETS;
+use crate::reads::creators::CHARTS_OF_CREATOR;
 use crate::reads::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
+use crate::{Store, StoreConfig};
 
-/// Inserts charts, each in a chartset of its own. Their hashes are those of their numbers. With fewer
-/// PostgreSQL sorts the occurrences of a chart instead of reading them in order.
-const FILL: [&str; 4] = [
-    "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak, rox_bytes,
-                         first_seen_ms)
-     SELECT sha256(n::text::bytea), 4, 120, 120, 120, 1000, 1, 0, 1, 1, 1, 1 FROM generate_series(1, 20000) AS n",
-    "INSERT INTO chartsets
-     (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, keys, bpm_min, bpm_max,
-      length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort, artist_sort,
-      creator_search, search_words)
-     SELECT lpad(to_hex(n), 16, '0'), 'alpha/' || n, decode(repeat('00', 32), 'hex'), 1, 1, 'Title', 'Artist', 'Creator',
-            '{4}', 120, 120, 1000, 1000, 1, 1, '{}', '{}', 'title', 'artist', 'creator', ''
-     FROM generate_series(1, 20000) AS n",
-    "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
-     SELECT lpad(to_hex(n), 16, '0'), sha256(n::text::bytea), 'Title', 'Artist', 'Creator', 'Hard', '{}'
-     FROM generate_series(1, 20000) AS n",
-    "ANALYZE charts, chartsets, chartset_charts",
-];
+const PLAN_MODES: [&str; 2] = ["force_custom_plan", "force_generic_plan"];
+
+/// With fewer PostgreSQL sorts the occurrences of a chart instead of reading them in order.
+const CHARTS: u32 = 20_000;
+
+/// Inserts charts, each in a chartset of its own, whose creator is an expression of their number. Their hashes
+/// are those of their numbers. The rows that lists read are not needed here.
+fn fill(database: &TestDatabase, charts: u32, creator: &str) {
+    for statement in [
+        "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
+                             rox_bytes, first_seen_ms)
+         SELECT sha256(n::text::bytea), 4, 120, 120, 120, 1000, 1, 0, 1, 1, 1, n",
+        "INSERT INTO chartsets
+         (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, keys, bpm_min, bpm_max,
+          length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort, artist_sort,
+          creator_search, search_words)
+         SELECT lpad(to_hex(n), 16, '0'), 'alpha/' || n, decode(repeat('00', 32), 'hex'), 1, 1, 'Title', 'Artist',
+                'Creator', '{4}', 120, 120, 1000, 1000, 1, 1, '{}', '{}', 'title', 'artist', 'creator', ''",
+        &format!(
+            "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
+             SELECT lpad(to_hex(n), 16, '0'), sha256(n::text::bytea), 'Title', 'Artist', {creator}, 'Hard', '{{}}'"
+        ),
+    ] {
+        let without_triggers = "SET session_replication_role = replica";
+        let _ = database
+            .psql(&format!("{without_triggers}; {statement} FROM generate_series(1, {charts}) AS n"));
+    }
+    let _ = database.psql("ANALYZE charts, chartsets, chartset_charts");
+}
 
 /// Half of them unknown.
 const HASHES: &str = "(SELECT array_agg(sha256((36 * n)::text::bytea)) FROM generate_series(1, 1000) AS n)";
@@ -31,14 +47,11 @@ const HASHES: &str = "(SELECT array_agg(sha256((36 * n)::text::bytea)) FROM gene
 #[tokio::test]
 async fn lookup_of_many_charts_reads_indexes() {
     let database = TestDatabase::migrated().await;
-    for statement in FILL {
-        let _ = database.psql(statement);
-    }
+    fill(&database, CHARTS, "'Creator'");
     let hashes = database.psql(&format!("SELECT quote_literal({HASHES}::text)"));
-    let modes = ["force_custom_plan", "force_generic_plan"];
     for (statement, mode) in [LOOK_UP_CHARTS, LOOK_UP_CHARTSETS]
         .into_iter()
-        .flat_map(|statement| modes.map(|mode| (statement, mode)))
+        .flat_map(|statement| PLAN_MODES.map(|mode| (statement, mode)))
     {
         let plan = database.psql(&format!(
             "SET plan_cache_mode = {mode}; PREPARE lookup AS {statement}; EXPLAIN (ANALYZE) EXECUTE lookup ({hashes})"
@@ -63,7 +76,8 @@ const SHARE: [&str; 2] = [
 #[tokio::test]
 async fn lookup_of_a_shared_chart_is_bounded() {
     let database = TestDatabase::migrated().await;
-    for statement in FILL.into_iter().chain(SHARE) {
+    fill(&database, CHARTS, "'Creator'");
+    for statement in SHARE {
         let _ = database.psql(statement);
     }
     for (statement, argument) in [
@@ -71,7 +85,7 @@ async fn lookup_of_a_shared_chart_is_bounded() {
         (LOOK_UP_CHARTS, "ARRAY[sha256('1'), sha256('2')]"),
         (LOOK_UP_CHARTSETS, "ARRAY[sha256('1'), sha256('2')]"),
     ] {
-        for mode in ["force_custom_plan", "force_generic_plan"] {
+        for mode in PLAN_MODES {
             let plan = database.psql(&format!(
                 "SET plan_cache_mode = {mode}; PREPARE lookup AS {statement};
                  EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE lookup ({argument})"
@@ -83,6 +97,33 @@ async fn lookup_of_a_shared_chart_is_bounded() {
             let most = plan.lines().filter_map(read).fold(0.0, f64::max);
             assert!(most <= 34.0, "{mode}: {most} rows in {plan}");
             assert!(plan.contains("Index Scan using chartset_charts_by_chart"), "{mode}: {plan}");
+        }
+    }
+}
+
+/// Of creators with 1, 62 and 20,000 charts.
+#[tokio::test]
+async fn charts_of_a_creator_are_read_by_index() {
+    let database = TestDatabase::migrated().await;
+    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+    let creator = "CASE WHEN n = 1 THEN 'one' WHEN n % 5 = 0 THEN 'many' ELSE 'some ' || n % 1600 END";
+    fill(&database, 100_000, creator);
+    for (name, charts) in [("one", 1), ("some 1", 62), ("many", 1_000), ("none", 0), ("One", 0)] {
+        let found = store.charts_of_creator(name, 1_000).await.unwrap();
+        assert_eq!(found.len(), charts, "{name}");
+        assert!(found.is_sorted_by_key(|chart| Reverse(chart.first_seen_ms)), "{name}");
+        for mode in PLAN_MODES {
+            let plan = database.psql(&format!(
+                "SET plan_cache_mode = {mode}; PREPARE statement AS {CHARTS_OF_CREATOR};
+                 EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) EXECUTE statement ('{name}', 1000)"
+            ));
+            assert!(!plan.contains("Seq Scan on charts"), "{name}, {mode}: {plan}");
+            // PostgreSQL reads the table up to the limit if it has more than one such row on a page.
+            let is_common = name == "many" && mode == "force_custom_plan";
+            assert!(plan.contains("chartset_charts_by_creator") || is_common, "{name}, {mode}: {plan}");
+            for index in ["charts_pkey", "chartsets_pkey"] {
+                assert!(charts == 0 || plan.contains(index), "{name}, {mode}: {plan}");
+            }
         }
     }
 }

@@ -93,31 +93,4 @@ mod tests {
         ];
         assert!(lists.iter().all(|list| key(list) == key(lists[0])));
     }
-
-    #[test]
-    fn every_part_of_a_filter_changes_the_key() {
-        let filters = [
-            "",
-            "q=x",
-            "q=y",
-            "keys=4",
-            "keys=5",
-            "source=alphaSet",
-            "source=betaPack",
-            "creator=x",
-            "bpmMin=1",
-            "bpmMin=2",
-            "bpmMax=1",
-            "lengthMin=1",
-            "lengthMax=1",
-            "densityMin=1",
-            "q=x&creator=y",
-            "q=y&creator=x",
-            "query=-tag:x",
-            "query=-tag:y",
-            "query=-creator:x",
-        ];
-        let distinct: std::collections::HashSet<_> = filters.map(key).into_iter().collect();
-        assert_eq!(distinct.len(), filters.len());
-    }
 }

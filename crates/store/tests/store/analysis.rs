@@ -1,14 +1,8 @@
 //! Ratings and patterns of charts (docs/formats/rating.md, docs/formats/patterns.md).
 
-use std::time::Duration;
-
 use chart_index_domain::{ChartAnalysis, ChartDraft, Rating};
-use chart_index_tests::within;
 
 use crate::support::{Catalogue, OpenTransaction, analysis, chart, curve, folder, hash, id};
-
-/// Maximum time until a transaction waits for another one.
-const WAIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn every_read_has_the_analysis() {
@@ -79,16 +73,13 @@ async fn backfill_waits_for_ingests() {
     );
     let mut lock = OpenTransaction::begin(catalogue.database.url());
     lock.run("SELECT FROM pg_advisory_xact_lock(1)");
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let store = catalogue.store.clone();
     let ingest = tokio::spawn(async move { store.put_chartset(&folder(2, [chart(1)]), 10).await });
-    within(WAIT, async || (catalogue.database.psql(waiting) == "1").then_some(())).await;
+    catalogue.wait_for_blocked_sessions(1).await;
     let store = catalogue.store.clone();
     let computed = ChartDraft { analysis: Some(analysis(7)), ..chart(1) };
     let backfill = tokio::spawn(async move { store.put_computed(&[computed]).await });
-    let waits = async || (backfill.is_finished() || catalogue.database.psql(waiting) == "2").then_some(());
-    within(WAIT, waits).await;
+    catalogue.wait_for_blocked_sessions(2).await;
     lock.commit();
     ingest.await.unwrap().unwrap();
     assert_eq!(backfill.await.unwrap().unwrap(), [hash(1)]);

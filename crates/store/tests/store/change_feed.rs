@@ -6,13 +6,9 @@ use std::time::Duration;
 
 use chart_index_domain::{ChartsetDraft, Lineage};
 use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd, Store};
-use chart_index_tests::within;
 use tokio::time::timeout;
 
 use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id};
-
-/// Longer than anything that a test waits for.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Catalogue {
     /// Returns the page of the feed after a sequence.
@@ -103,17 +99,6 @@ async fn records_are_those_of_the_catalogue() {
 }
 
 #[tokio::test]
-async fn checks_of_unchanged_folders_are_no_changes() {
-    let catalogue = Catalogue::create().await;
-    let draft = folder(1, [chart(1), chart(2)]);
-    catalogue.put(&draft, 10).await;
-    let sequence = last(&catalogue.feed_after(0).await);
-    catalogue.put(&draft, 20).await;
-    catalogue.put(&ChartsetDraft { path: "alpha/moved".into(), ..draft }, 30).await;
-    assert_eq!(catalogue.feed_after(sequence).await, []);
-}
-
-#[tokio::test]
 async fn removals_are_tombstones_and_restoring_adds_again() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
@@ -182,8 +167,7 @@ async fn commits_wait_for_the_numbers_before_theirs() {
     );
     let store = catalogue.store.clone();
     let second = tokio::spawn(async move { store.put_chartset(&folder(1, [chart(1)]), 10).await });
-    let waiting = "locktype = 'advisory' AND NOT granted";
-    within(TIMEOUT, async || (catalogue.database.locks(waiting) == 1).then_some(())).await;
+    catalogue.wait_for_blocked_sessions(1).await;
     assert_eq!(catalogue.feed_after(0).await, []);
     first.commit();
     second.await.unwrap().unwrap();

@@ -78,8 +78,7 @@ async fn connection_of_an_abandoned_lookup_returns_when_its_statement_ended() {
         let store = store.clone();
         async move { store.chart(hash(1)).await }
     });
-    let waiting = "relation = 'charts'::regclass AND NOT granted";
-    within(TIMEOUT, async || (database.locks(waiting) == 1).then_some(())).await;
+    catalogue.wait_for_blocked_sessions(1).await;
     abandoned.abort();
     assert!(abandoned.await.unwrap_err().is_cancelled());
     lock.roll_back();

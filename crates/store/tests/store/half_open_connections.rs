@@ -74,15 +74,13 @@ async fn a_search_survives_a_half_open_connection() {
 async fn only_the_write_on_a_half_open_connection_fails() {
     let network = Network::start().await;
     let store = Store::new(&StoreConfig { statement_timeout: Duration::from_secs(1), ..network.config() });
-    let database = &network.catalogue.database;
-    let mut lock = OpenTransaction::begin(database.url());
+    let mut lock = OpenTransaction::begin(network.catalogue.database.url());
     lock.run("LOCK TABLE chartsets IN EXCLUSIVE MODE");
     let put = tokio::spawn({
         let store = store.clone();
         async move { timeout(DEADLINE, store.put_chartset(&folder(2, [chart(2)]), 2)).await }
     });
-    let waiting = "relation = 'chartsets'::regclass AND NOT granted";
-    within(DEADLINE, async || (database.locks(waiting) == 1).then_some(())).await;
+    network.catalogue.wait_for_blocked_sessions(1).await;
     network.proxy.silence_open_connections();
     lock.roll_back();
     assert!(put.await.unwrap().unwrap().unwrap_err().is_unavailable());
@@ -94,13 +92,11 @@ async fn only_the_write_on_a_half_open_connection_fails() {
 #[tokio::test]
 async fn a_half_open_connection_does_not_block_commits() {
     let network = Network::start().await;
-    let database = &network.catalogue.database;
-    let mut lock = OpenTransaction::begin(database.url());
+    let mut lock = OpenTransaction::begin(network.catalogue.database.url());
     lock.run("DO 'BEGIN PERFORM pg_advisory_xact_lock(7105212083226935402); END'");
     let store = Store::new(&network.config());
     let lost = tokio::spawn(async move { store.put_chartset(&folder(2, [chart(2)]), 2).await });
-    let waiting = "locktype = 'advisory' AND NOT granted";
-    within(DEADLINE, async || (database.locks(waiting) == 1).then_some(())).await;
+    network.catalogue.wait_for_blocked_sessions(1).await;
     network.proxy.silence_open_connections();
     // PostgreSQL now grants the lock to a client that it does not hear any longer.
     lock.roll_back();

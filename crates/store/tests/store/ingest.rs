@@ -29,6 +29,7 @@ async fn file_order_and_path_are_not_content() {
     let moved = ChartsetDraft { path: "elsewhere".into(), ..folder(1, [chart(2), chart(1)]) };
     assert_eq!(catalogue.put(&moved, 20).await, UNCHANGED);
     assert_eq!(catalogue.database.psql("SELECT path FROM chartsets"), "elsewhere");
+    assert_eq!(catalogue.last_sequence(), 3, "it is no change of the feed");
 }
 
 type Edit = fn(&mut ChartDraft);

@@ -1,16 +1,11 @@
 //! Removed charts and chartsets stay removed until they are restored.
 
-use std::time::Duration;
-
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartsetDraft, Entity};
 use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, Removal, RemovalOutcome, Store};
-use chart_index_tests::{PrivatePostgres, within};
+use chart_index_tests::PrivatePostgres;
 
 use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id, ids, removal};
-
-/// A timeout that no passing test reaches.
-const WAIT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_removed_chart_stays_removed() {
@@ -148,9 +143,7 @@ async fn ingests_wait_for_a_removal() {
     let store = catalogue.store.clone();
     let put_charts = tokio::spawn(async move { store.put_charts(&[chart(3)], 10).await });
     let ingests = [put(folder(1, [chart(1), chart(4)])), put(folder(2, [chart(4), chart(5)])), put_charts];
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event = 'advisory'";
-    within(WAIT, async || (catalogue.database.psql(waiting) == "3").then_some(())).await;
+    catalogue.wait_for_blocked_sessions(3).await;
     removing.commit();
     for ingest in ingests {
         ingest.await.unwrap().unwrap();
@@ -170,9 +163,7 @@ async fn removals_wait_for_ingests() {
         ingest.run("DO $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7105212083226935400); END $$");
         let store = catalogue.store.clone();
         let remove = tokio::spawn(async move { store.remove(&[removal(entity, 5)], 5).await });
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event = 'advisory'";
-        within(WAIT, async || (catalogue.database.psql(waiting) == "1").then_some(())).await;
+        catalogue.wait_for_blocked_sessions(1).await;
         ingest.commit();
         assert_eq!(remove.await.unwrap().unwrap(), [RemovalOutcome::NotStored]);
     }

@@ -44,33 +44,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn queries() -> Vec<SearchQuery> {
-    let mut queries = Vec::new();
-    for text in [None, Some("title".to_owned())] {
-        for creator in [None, Some("creat".to_owned())] {
-            for sort in Sort::ALL {
-                for direction in [Direction::Ascending, Direction::Descending] {
-                    let (text, creator) = (text.clone(), creator.clone());
-                    queries.push(SearchQuery { sort, direction, text, creator, ..SearchQuery::default() });
-                }
-            }
-        }
-    }
-    queries
-}
-
-#[tokio::test]
-async fn pages_after_cursors_make_up_the_list() {
-    let catalogue = eleven_sets().await;
-    for query in queries() {
-        let whole = engine(&catalogue).search(&query).await.unwrap();
-        assert_eq!(whole.next, None);
-        let mut walk = Walk::new(&catalogue, &query);
-        assert_eq!(walk.rest().await, ids(&whole), "{query:?}");
-        assert_eq!(walk.next().await, [0; 0], "{query:?}");
-    }
-}
-
 /// Sets are added before and after the position, and with the same title, and sets that were read, the last one
 /// included, and that were not are removed.
 #[tokio::test]

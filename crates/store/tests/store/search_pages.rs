@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use chart_index_domain::search::{ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort};
 use chart_index_store::{CatalogueWatch, PostgresSearch};
-use chart_index_tests::within;
 
 use crate::support::{Catalogue, OpenTransaction, chart, folder, hash, id, ids, titled};
 
@@ -68,9 +67,7 @@ async fn a_total_that_gets_too_old_during_a_search_is_used() {
     let mut lock = OpenTransaction::begin(catalogue.database.url());
     lock.run("LOCK TABLE shown_chartsets IN ACCESS EXCLUSIVE MODE");
     let search = tokio::spawn(async move { page(&engine, &query, 1, 3).await.total });
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-                   AND wait_event_type = 'Lock'";
-    within(MAX_AGE, async || (catalogue.database.psql(waiting).trim() == "1").then_some(())).await;
+    catalogue.wait_for_blocked_sessions(1).await;
     assert!(counted_from.elapsed() < MAX_AGE, "the search began in time");
     tokio::time::sleep_until((counted_before + MAX_AGE).into()).await;
     lock.commit();
@@ -157,20 +154,4 @@ async fn the_narrow_tables_match_chartsets() {
     let _ = catalogue.database.psql(&format!("DELETE FROM chartset_charts WHERE chartset_id = '{}'", id(1)));
     let _ = catalogue.database.psql(&format!("DELETE FROM chartsets WHERE id = '{}'", id(1)));
     assert_equal(11);
-}
-
-/// A write would clear the all-visible bits of its pages.
-#[tokio::test]
-async fn unchanged_folders_do_not_write_the_narrow_table() {
-    let catalogue = eleven_sets().await;
-    let rows = "SELECT string_agg(ctid::text || xmin, ' ' ORDER BY id) FROM shown_chartsets";
-    let before = catalogue.database.psql(rows);
-    let mut draft = titled(5, "Title 1");
-    draft.charts[0].metadata.artist = "Artist 1".into();
-    draft.charts[0].metadata.creator = "Creator".into();
-    draft.charts[0].numbers = crate::support::numbers(1);
-    draft.path = "elsewhere".into();
-    catalogue.put(&draft, 99).await;
-    assert_eq!(catalogue.times(id(5)), "1|99", "only the check");
-    assert_eq!(catalogue.database.psql(rows), before);
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use chart_index_domain::search::{ChartsetPage, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
@@ -11,8 +12,11 @@ use chart_index_domain::{
 use chart_index_store::{
     CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Removal, RemovalOutcome, Store, StoreConfig,
 };
-use chart_index_tests::TestDatabase;
+use chart_index_tests::{TestDatabase, within};
 use serde_json::Value;
+
+/// Longer than anything that a test waits for.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A migrated database and the store on it.
 pub(crate) struct Catalogue {
@@ -76,6 +80,13 @@ impl Catalogue {
              FROM chartsets LEFT JOIN chartset_checks ON chartset_id = id WHERE id = '{id}'"
         );
         self.database.psql(&times)
+    }
+
+    /// Waits until this many sessions wait for a lock.
+    pub(crate) async fn wait_for_blocked_sessions(&self, count: u32) {
+        let blocked = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        within(TIMEOUT, async || (self.database.psql(blocked) == count.to_string()).then_some(())).await;
     }
 
     /// Fails unless every derived column and every row for lists match the charts and the list of removals.

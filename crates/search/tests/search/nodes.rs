@@ -14,7 +14,7 @@ use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
 
 use crate::support::{
-    Changes, SERVER, config, engine, engine_with, fill, first_page, ids, numbered, position, rebuild, titled,
+    Changes, SERVER, cause, config, engine, engine_with, fill, first_page, ids, numbered, position, rebuild, titled,
     titles, until,
 };
 
@@ -48,31 +48,6 @@ async fn killed_node_is_skipped_until_it_restarts() {
     until("the node is back", async || title().await.as_ref() == Some(&preferred_title)).await;
     other.restart();
     assert_eq!(title().await.unwrap(), preferred_title);
-}
-
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn frozen_node_fails_at_most_three_searches() {
-    let (first, first_config) = node("first", 5).await;
-    let (second, second_config) = node("second", 5).await;
-    let search_timeout = Duration::from_millis(500);
-    let engine = engine_with(&[&first_config, &second_config], Arc::default(), search_timeout).await;
-    let preferred_title = titles(&first_page(&engine).await.unwrap()).remove(0);
-    let preferred = if preferred_title == "first" { &first } else { &second };
-    preferred.freeze();
-    let start = Instant::now();
-    let mut failed = 0;
-    loop {
-        match first_page(&engine).await {
-            Ok(page) => break assert_ne!(titles(&page)[0], preferred_title),
-            Err(_) => failed += 1,
-        }
-    }
-    assert!((1..=3).contains(&failed), "{failed} searches failed");
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
-    preferred.thaw();
-    until("the node is back", async || titles(&first_page(&engine).await.unwrap())[0] == preferred_title)
-        .await;
 }
 
 #[tokio::test]
@@ -137,10 +112,6 @@ async fn waiting_for_a_permit_is_part_of_the_timeout() {
     });
     let results = join_all(searches).await;
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
-    let cause = |result: Result<_, ReadError>| match result {
-        Err(ReadError::Unavailable { source, .. }) => *source.downcast::<SearchError>().unwrap(),
-        other => panic!("{other:?}"),
-    };
     let errors: Vec<_> = results.into_iter().map(cause).collect();
     let [SearchError::Unreachable { .. }, rest @ ..] = &errors[..] else { panic!("{errors:?}") };
     assert!(rest.iter().all(|error| matches!(error, SearchError::AtCapacity)), "{errors:?}");
@@ -211,17 +182,6 @@ async fn index_that_was_put_back_since_the_last_probe_is_not_searched() {
     let found = first_page(&engine).await.map(|page| (titles(&page), page.position));
     assert!(matches!(found, Err(ReadError::Unavailable { .. })), "{found:?}");
     assert!(!engine.is_available(), "a probe has to succeed first");
-}
-
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn node_without_an_index_is_skipped() {
-    let server = PrivateMeilisearch::start();
-    let config = config(&server);
-    let engine = engine(&[&config]).await;
-    assert!(matches!(first_page(&engine).await, Err(ReadError::Unavailable { .. })));
-    fill(&config, &numbered(2), 3).await;
-    until("the index is found", async || first_page(&engine).await.is_ok()).await;
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::recording::{
     CONNECTION_CLOSED, Exchange, record, record_or_replay, record_or_replay_with, recorded, recording,
     replay, send,
 };
-use crate::support::{Changes, fill, id, ids, numbered, position, rebuild, titled};
+use crate::support::{Changes, cause, fill, id, ids, numbered, position, rebuild, titled};
 
 /// An engine that probes its nodes only once.
 async fn engine(config: &NodeConfig) -> MeilisearchEngine {
@@ -100,20 +100,13 @@ async fn page_near_the_end_is_read_from_the_end() {
 
 #[tokio::test]
 async fn page_is_read_from_the_start_when_the_total_changes() {
-    if recording() {
-        return;
-    }
     let mut exchanges = recorded("last_page");
     exchanges.last_mut().unwrap().response.body["results"][1]["estimatedTotalHits"] = json!(8);
     replay(exchanges, async |config| {
         let query = SearchQuery { page: PageRequest::clamped(4, 2), ..SearchQuery::default() };
         // The third request has no recorded response.
-        let error = search(config, &query).await.unwrap_err();
-        let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-        assert!(
-            matches!(source.downcast_ref(), Some(SearchError::ErrorResponse { status: 599, .. })),
-            "{source}"
-        );
+        let cause = cause(search(config, &query).await);
+        assert!(matches!(cause, SearchError::ErrorResponse { status: 599, .. }), "{cause}");
     })
     .await;
 }
@@ -126,22 +119,16 @@ fn edited(edit: impl Fn(&mut Value)) -> Vec<Exchange> {
 }
 
 #[tokio::test]
-async fn unordered_or_incomplete_page_is_an_error() {
-    if recording() {
-        return;
-    }
+async fn unordered_or_malformed_page_is_an_error() {
     let out_of_order = edited(|body| body["hits"].as_array_mut().unwrap().swap(0, 1));
-    let incomplete = edited(|body| drop(body["hits"].as_array_mut().unwrap().pop()));
-    let other_total = edited(|body| body["totalHits"] = json!(5));
     let other_key = edited(|body| body["hits"][0]["id"] = json!("1"));
     let no_item = edited(|body| drop(body["hits"][0].as_object_mut().unwrap().remove("item")));
     let no_order = edited(|body| drop(body["hits"][0].as_object_mut().unwrap().remove("titleKey")));
     let no_total = edited(|body| drop(body.as_object_mut().unwrap().remove("totalHits")));
-    for exchanges in [out_of_order, incomplete, other_total, other_key, no_item, no_order, no_total] {
+    for exchanges in [out_of_order, other_key, no_item, no_order, no_total] {
         replay(exchanges, async |config| {
-            let error = search(config, &finding_query()).await.unwrap_err();
-            let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-            assert!(matches!(source.downcast_ref(), Some(SearchError::InvalidResponse { .. })), "{source}");
+            let cause = cause(search(config, &finding_query()).await);
+            assert!(matches!(cause, SearchError::InvalidResponse { .. }), "{cause}");
         })
         .await;
     }
@@ -173,9 +160,6 @@ async fn histogram_counts_rated_chartsets() {
 
 #[tokio::test]
 async fn histogram_without_numbers_or_of_other_values_is_an_error() {
-    if recording() {
-        return;
-    }
     for numbers in
         [json!(null), json!({}), json!({ "ratingBins": { "416": 1 } }), json!({ "ratingBins": { "x": 1 } })]
     {
@@ -183,10 +167,8 @@ async fn histogram_without_numbers_or_of_other_values_is_an_error() {
         let search = exchanges.iter_mut().find(|exchange| exchange.is_search()).unwrap();
         search.response.body["results"][1]["facetDistribution"] = numbers.clone();
         replay(exchanges, async |config| {
-            let error = histogram(config).await.unwrap_err();
-            let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-            let error = source.downcast_ref();
-            assert!(matches!(error, Some(SearchError::InvalidResponse { .. })), "{numbers}: {source}");
+            let cause = cause(histogram(config).await);
+            assert!(matches!(cause, SearchError::InvalidResponse { .. }), "{numbers}: {cause}");
         })
         .await;
     }
@@ -194,9 +176,6 @@ async fn histogram_without_numbers_or_of_other_values_is_an_error() {
 
 #[tokio::test]
 async fn unknown_features_are_not_used() {
-    if recording() {
-        return;
-    }
     let mut exchanges = recorded("search");
     exchanges.retain(|exchange| !exchange.is_search());
     exchanges[0].response.body = json!({ "metrics": false });
@@ -298,9 +277,6 @@ async fn failed_task_is_an_error() {
 
 #[tokio::test]
 async fn wrong_document_count_is_an_error() {
-    if recording() {
-        return;
-    }
     let mut exchanges = recorded("apply");
     let done = exchanges.iter().position(|exchange| exchange.response.body["status"] == "succeeded").unwrap();
     exchanges[done].response.body["details"]["indexedDocuments"] = json!(0);
@@ -317,9 +293,6 @@ async fn wrong_document_count_is_an_error() {
 /// The node, or a proxy in front of it, restarts during a task.
 #[tokio::test]
 async fn reading_a_task_is_retried() {
-    if recording() {
-        return;
-    }
     for failures in [&[503][..], &[CONNECTION_CLOSED, CONNECTION_CLOSED], &[502, CONNECTION_CLOSED, 500]] {
         let mut exchanges = recorded("apply");
         let read = exchanges.iter().position(Exchange::reads_task).unwrap();
@@ -333,9 +306,6 @@ async fn reading_a_task_is_retried() {
 
 #[tokio::test]
 async fn sending_documents_is_retried() {
-    if recording() {
-        return;
-    }
     let mut exchanges = recorded("apply");
     let sent = exchanges.iter().position(Exchange::sends_documents).unwrap();
     let failed = exchanges[sent].with_status(503);
@@ -387,16 +357,14 @@ async fn busy_node_is_not_searched_until_retry_after() {
         let start = Instant::now();
         let mut errors = Vec::new();
         for _ in 0..20 {
-            let error = engine.search(&finding_query()).await.unwrap_err();
-            let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-            errors.push(source.downcast::<SearchError>().unwrap());
+            errors.push(cause(engine.search(&finding_query()).await));
         }
         let retry_after = Some(Duration::from_secs(10));
-        let SearchError::ErrorResponse { status: 503, retry_after: actual, ref code, .. } = *errors[0] else {
+        let SearchError::ErrorResponse { status: 503, retry_after: actual, ref code, .. } = errors[0] else {
             panic!("{}", errors[0])
         };
         assert_eq!((actual, code.as_str()), (retry_after, "too_many_search_requests"));
-        assert!(errors[1..].iter().all(|error| matches!(**error, SearchError::NoUsableNode)));
+        assert!(errors[1..].iter().all(|error| matches!(error, SearchError::NoUsableNode)));
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     })
     .await;

@@ -1,5 +1,6 @@
 //! Meilisearch servers and engines for the tests.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,7 +11,7 @@ use chart_index_domain::search::{
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, Origin, Position, ReadError};
 use chart_index_search::{
-    ApiKey, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
+    ApiKey, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, SearchError, Target,
 };
 use chart_index_tests::PrivateMeilisearch;
 use serde_json::Value;
@@ -166,6 +167,14 @@ pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], posi
 /// The first page of the whole catalogue, most recently updated first.
 pub(crate) async fn first_page(engine: &MeilisearchEngine) -> Result<ChartsetPage, ReadError> {
     engine.search(&SearchQuery::default()).await
+}
+
+/// Why no node returned a result.
+pub(crate) fn cause<T: Debug>(result: Result<T, ReadError>) -> SearchError {
+    match result {
+        Err(ReadError::Unavailable { source, .. }) => *source.downcast().unwrap(),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Waits until a condition holds.

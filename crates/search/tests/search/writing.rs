@@ -119,32 +119,6 @@ async fn too_large_request_is_halved() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
-async fn failed_task_is_an_error() {
-    let server = Server::find();
-    let writer = IndexWriter::new(&server.config).unwrap();
-    writer.begin_rebuild().await.unwrap();
-    writer.set_position(Target::Rebuild, position(1)).await.unwrap();
-    writer.finish_rebuild().await.unwrap();
-    // A document of another program, with another primary key.
-    let url = format!(
-        "{}/indexes/{}_rebuild/documents?primaryKey=other",
-        server.config.url,
-        server.config.index_uid()
-    );
-    let client = chart_index_tests::http_client_builder().build().unwrap();
-    let body = json!([{ "other": 1 }]).to_string();
-    let response =
-        client.post(url).header("Content-Type", "application/json").body(body).send().await.unwrap();
-    assert_eq!(response.status(), 202);
-    while writer.count(Target::Rebuild).await.unwrap_or(0) == 0 {}
-    let put = numbered(1);
-    let error = writer.apply(Target::Rebuild, &IndexBatch { put: &put, delete: &[] }).await.unwrap_err();
-    assert!(matches!(error, SearchError::TaskFailed { ref status, .. } if status == "failed"), "{error}");
-    server.close().await;
-}
-
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
 async fn interrupted_rebuild_leaves_nothing_behind() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 1).await;

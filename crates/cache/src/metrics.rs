@@ -125,11 +125,6 @@ impl CacheMetrics {
         self.reads[kind.group()][read as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of reads of all kinds with this outcome.
-    pub(crate) fn reads(&self, read: Read) -> u64 {
-        (0..Kind::GROUPS.len()).map(|group| self.reads_of(group, read)).sum()
-    }
-
     pub(crate) fn reads_of(&self, group: usize, read: Read) -> u64 {
         self.reads[group][read as usize].load(Ordering::Relaxed)
     }

@@ -9,8 +9,6 @@ use crate::{Cache, Kind};
 /// Counters since the start, and the current state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Fresh responses found in Redis.
-    pub from_redis: u64,
     /// Fills that were started.
     pub fills: u64,
     /// Fills that failed or timed out.
@@ -46,7 +44,6 @@ impl Cache {
         let metrics = &self.metrics;
         let (bytes, found_entries, not_found_entries) = self.memory.size();
         CacheStats {
-            from_redis: metrics.reads(Read::RedisHit),
             fills: metrics.fills.get(),
             failed_fills: metrics.failed_fills.get(),
             fills_in_flight: self.limits.in_flight(),

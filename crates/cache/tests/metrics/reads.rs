@@ -10,7 +10,7 @@ use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
 
-use crate::support::{Replica, Store, eventually, key, version};
+use crate::support::{Replica, Store, eventually, key, version, wait_for_records};
 use crate::{ReadResult, assert_reads, hanging, memory_only, reads};
 
 fn fills(telemetry: &RecordedTelemetry, outcome: &str) -> i64 {
@@ -29,8 +29,7 @@ async fn hits_and_misses_are_counted_by_tier() {
     replica.read(key(1), &store).await;
     let with_hit = [("memory hit", 1.0), ("memory miss", 1.0), ("redis miss", 1.0), ("store filled", 1.0)];
     assert_reads(&telemetry, &with_hit);
-    let mut connection = server.connection().await;
-    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    wait_for_records(&server, 1).await;
 
     // Its metrics replace those of the first replica, as it is a later one in the same process.
     let other = Replica::patient(&server).await;
@@ -46,8 +45,7 @@ async fn stale_response_counts_the_tiers_of_its_refresh() {
     let server = RedisServer::start(&[]);
     let (replica, store) = (Replica::patient(&server).await, Store::default());
     replica.read(key(1), &store).await;
-    let mut connection = server.connection().await;
-    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    wait_for_records(&server, 1).await;
 
     // Stale in Redis as well.
     replica.clock.advance(Duration::from_mins(12));

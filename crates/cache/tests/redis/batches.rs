@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, MemoryLookup};
-use chart_index_redis::testing::{RedisCluster, RedisServer};
+use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::support::{Replica, Store, calls, eventually, key, version};
+use crate::support::{Replica, Store, eventually, key, version, wait_for_records};
 
 fn keys(numbers: impl IntoIterator<Item = u64>) -> Vec<CacheKey> {
     numbers.into_iter().map(key).collect()
@@ -31,12 +31,6 @@ async fn read(
     (responses, asked)
 }
 
-async fn wait_for_records(server: &RedisServer, number: u64) {
-    let mut connection = server.connection().await;
-    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == number)
-        .await;
-}
-
 #[tokio::test]
 async fn batch_asks_memory_then_redis_then_the_store_once() {
     let server = RedisServer::start(&[]);
@@ -50,14 +44,14 @@ async fn batch_asks_memory_then_redis_then_the_store_once() {
         here.read(key(number), &store).await;
     }
     store.update();
-    let (gets, calls_before) = (calls(&server, "get").await, calls(&server, "mget").await);
+    let (gets, calls_before) = (server.calls("get"), server.calls("mget"));
     // The same hash twice is allowed.
     let (responses, asked) = read(&here, &keys([0, 1, 2, 9, 3, 4, 5, 9, 8]), &store).await;
     assert_eq!(asked, Some(vec![3, 7, 8]));
     let (old, new) = (version(0), version(1));
     let expected = [&old, &old, &old, &new, &old, &old, &old, &new, &new];
     assert_eq!(responses.unwrap().iter().collect::<Vec<_>>(), expected);
-    assert_eq!((calls(&server, "get").await, calls(&server, "mget").await), (gets, calls_before + 1));
+    assert_eq!((server.calls("get"), server.calls("mget")), (gets, calls_before + 1));
 
     // They are cached like those of single reads, in memory and in Redis.
     assert_eq!(here.cache.get_from_memory(&key(9)), MemoryLookup::Fresh(version(1)));
@@ -151,25 +145,4 @@ async fn batches_have_permits_of_their_own() {
         assert_eq!(batch.unwrap(), [version(0)]);
         assert_eq!(replica.cache.get_from_memory(&key(number)), MemoryLookup::Fresh(version(0)));
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn batch_is_read_from_all_nodes_of_a_cluster() {
-    let cluster = RedisCluster::start();
-    let replica = || Replica::with(cluster.patient_config(), CacheConfig::default());
-    let (here, there) = (replica().await, replica().await);
-    let (store, keys) = (Store::default(), keys(0..50));
-    let (responses, _) = read(&here, &keys, &store).await;
-    assert_eq!(responses.unwrap(), vec![version(0); 50]);
-    let records = async || {
-        let mut records: u64 = 0;
-        for node in &cluster.nodes {
-            let mut connection = node.connection().await;
-            records += redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap();
-        }
-        records
-    };
-    eventually(async || records().await == 50).await;
-    let (responses, asked) = read(&there, &keys, &store).await;
-    assert_eq!((responses.unwrap(), asked), (vec![version(0); 50], None));
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Lineage, Position, ReadError};
+use chart_index_domain::{Position, ReadError};
 use chart_index_redis::testing::RedisServer;
 use redis::cmd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::support::{ORIGIN, Replica, Store, eventually, hash, key, redis_key, version};
+use crate::support::{
+    ORIGIN, Replica, Store, eventually, hash, key, polled, record, redis_key, version, wait_for_records,
+};
 
 /// Starts a read of a replica with this response, which continues when it is released.
 async fn read_slowly(
@@ -36,18 +38,6 @@ async fn read_slowly(
 async fn fails(replica: &Replica, key: CacheKey, store: &Store) -> bool {
     let store = store.clone();
     matches!(replica.cache.get(key, || store.read()).await, Err(FillError::Failed(_)))
-}
-
-/// The record of chart 1, once it is written.
-async fn record(server: &RedisServer) -> Vec<u8> {
-    let mut connection = server.connection().await;
-    let mut value = Vec::new();
-    eventually(async || {
-        value = cmd("GET").arg(redis_key(1)).query_async(&mut connection).await.unwrap();
-        !value.is_empty()
-    })
-    .await;
-    value
 }
 
 async fn write_record(server: &RedisServer, value: &[u8]) {
@@ -147,10 +137,9 @@ async fn record_from_a_clock_that_is_ahead_is_not_fresh() {
     for key in [key(1), CacheKey::list(b"")] {
         ahead.read(key, &store).await;
         let here = Replica::patient(&server).await;
-        let mut connection = server.connection().await;
-        eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() > 0).await;
+        wait_for_records(&server, 1).await;
         assert_eq!(here.read(key, &store).await, version(0), "current");
-        cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+        cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
         here.poll_other_origin(2);
         assert_eq!(here.cache.get_from_memory(&key), MemoryLookup::Miss, "not for the time it is ahead");
     }
@@ -273,16 +262,7 @@ async fn change_is_in_force_in_5_s_without_polls() {
     let server = RedisServer::start(&[]);
     let replica = Replica::starting(&server.config(), CacheConfig::default());
     let (store, began) = (Store::default(), Instant::now());
-    let position = Position { origin: ORIGIN, sequence: 1 };
-    let change = CatalogueChange { sequence: 1, entity: Entity::Chart(hash(1)), last_removal: 0 };
-    let poll = CataloguePoll {
-        lineage: Lineage::from_bytes([1; 8]),
-        position,
-        last_removal: 0,
-        changes: vec![change],
-        complete_after: 0,
-    };
-    replica.changes.apply(poll, began);
+    replica.changes.apply(polled(ORIGIN, 1, &[1]), began);
     replica.read(key(1), &store).await;
     store.update();
     eventually(async || replica.read(key(1), &store).await == version(1)).await;

@@ -24,7 +24,7 @@ async fn records(cluster: &RedisCluster) -> Vec<u64> {
 async fn replicas_share_the_records_of_a_cluster() {
     let cluster = RedisCluster::start();
     let replica = || Replica::with(cluster.patient_config(), CacheConfig::default());
-    let (here, there) = (replica().await, replica().await);
+    let (here, there, batch) = (replica().await, replica().await, replica().await);
     let store = Store::default();
     for number in 0..KEYS {
         here.read(key(number), &store).await;
@@ -35,6 +35,12 @@ async fn replicas_share_the_records_of_a_cluster() {
         assert_eq!(there.read(key(number), &store).await, version(0));
     }
     assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");
+    let keys: Vec<_> = (0..2 * KEYS).map(key).collect();
+    let fill = async |positions: Vec<usize>| Ok(vec![version(1); positions.len()]);
+    let responses = batch.cache.get_many(&keys, fill).await.unwrap();
+    let [found, filled] = [0, 1].map(|number| vec![version(number); keys.len() / 2]);
+    assert_eq!(responses, [found, filled].concat());
+    eventually(async || records(&cluster).await.iter().sum::<u64>() == 2 * KEYS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

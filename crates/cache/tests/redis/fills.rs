@@ -12,29 +12,7 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use tokio::sync::Notify;
 
-use crate::support::{Replica, Store, eventually, key, version};
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn concurrent_misses_share_one_fill_per_replica() {
-    let server = RedisServer::start(&[]);
-    let replicas = join_all((0..3).map(|_| Replica::patient(&server))).await;
-    let store = Store::default();
-    let reads = (0..1_000).map(|number| replicas[number % 3].read(key(1), &store));
-    assert!(join_all(reads).await.iter().all(|response| *response == version(0)));
-    assert!((1..=3).contains(&store.reads()), "{} fills", store.reads());
-}
-
-#[tokio::test]
-async fn one_replica_fills_for_all() {
-    let server = RedisServer::start(&[]);
-    let (first, second) = (Replica::patient(&server).await, Replica::patient(&server).await);
-    let store = Store::default();
-    first.read(key(1), &store).await;
-    let mut connection = server.connection().await;
-    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
-    assert_eq!(second.read(key(1), &store).await, version(0));
-    assert_eq!((store.reads(), second.cache.stats().from_redis), (1, 1));
-}
+use crate::support::{Replica, Store, eventually, key, version, wait_for_records};
 
 #[tokio::test]
 async fn dropped_request_does_not_cancel_the_fill() {
@@ -152,8 +130,7 @@ async fn hanging_store_falls_back_to_an_older_response() {
 async fn hanging_store_falls_back_to_an_older_response_in_redis() {
     let server = RedisServer::start(&[]);
     Replica::patient(&server).await.read(key(1), &Store::default()).await;
-    let mut connection = server.connection().await;
-    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    wait_for_records(&server, 1).await;
     let replica = Replica::patient(&server).await;
     replica.poll_other_origin(1);
     let started = tokio::time::Instant::now();

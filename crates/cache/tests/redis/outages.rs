@@ -13,7 +13,7 @@ use redis::cmd;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::support::{MAX_WAIT, Replica, Store, eventually, key, version};
+use crate::support::{MAX_WAIT, Replica, Store, eventually, key, version, wait_for_records};
 
 /// Reads keys one after the other. Returns the duration of the slowest read.
 async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -> Duration {
@@ -100,10 +100,9 @@ async fn flushed_redis_is_filled_again() {
     let (first, second) = (Replica::patient(&server).await, Replica::patient(&server).await);
     let store = Store::default();
     first.read(key(1), &store).await;
-    let mut connection = server.connection().await;
-    // The write happens in the background; after the flush it would bring the response back.
-    eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
-    cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+    // A write after the flush would bring the response back.
+    wait_for_records(&server, 1).await;
+    cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
     assert!(
         matches!(first.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(_)),
         "memory does not depend on redis"

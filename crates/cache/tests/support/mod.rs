@@ -32,20 +32,13 @@ impl Store {
     /// Reads a response, which takes as long as in a database.
     pub(crate) async fn read(self) -> Result<CachedResponse, ReadError> {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let response = self.current();
+        let (is_down, number) =
+            (self.0.down.load(Ordering::Relaxed), self.0.version.load(Ordering::Relaxed));
         sleep(Duration::from_millis(5)).await;
-        response
-    }
-
-    pub(crate) fn current(&self) -> Result<CachedResponse, ReadError> {
-        if self.0.down.load(Ordering::Relaxed) {
+        if is_down {
             return Err(ReadError::Unavailable { operation: "read", source: "down".into() });
         }
-        Ok(version(self.0.version.load(Ordering::Relaxed)))
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.0.reads.fetch_add(1, Ordering::Relaxed)
+        Ok(version(number))
     }
 
     pub(crate) fn update(&self) {
@@ -111,7 +104,7 @@ impl Replica {
 
     /// Polls the catalogue, in which these charts have changed.
     pub(crate) fn poll(&self, sequence: u64, charts: &[u64]) {
-        poll(&self.changes, sequence, charts);
+        apply(&self.changes, polled(ORIGIN, sequence, charts));
     }
 
     /// Polls the catalogue, from which an operator has removed this chart.
@@ -138,12 +131,8 @@ impl Replica {
 /// The server of the catalogue.
 pub(crate) const ORIGIN: Origin = Origin(1);
 
-/// Applies a poll in which these charts have changed.
-pub(crate) fn poll(changes: &RecentChanges, sequence: u64, charts: &[u64]) {
-    apply(changes, polled(ORIGIN, sequence, charts));
-}
-
-fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
+/// A poll in which these charts have changed.
+pub(crate) fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
     let changed = |&number: &u64| {
         let entity = Entity::Chart(hash(number));
         CatalogueChange { sequence, entity, last_removal: 0 }
@@ -189,14 +178,21 @@ pub(crate) fn redis_key(number: u64) -> String {
     hash.as_bytes().iter().fold("ci:1:l:".to_owned(), |key, byte| format!("{key}{byte:02x}"))
 }
 
-/// A number in the reply to `INFO`.
-pub(crate) async fn info(server: &RedisServer, section: &str, name: &str) -> u64 {
+/// Waits until Redis has this number of records, which are written in the background.
+pub(crate) async fn wait_for_records(server: &RedisServer, number: u64) {
     let mut connection = server.connection().await;
-    let text: String = redis::cmd("INFO").arg(section).query_async(&mut connection).await.unwrap();
-    let found = text.lines().find_map(|line| line.strip_prefix(name));
-    found.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == number)
+        .await;
 }
 
-pub(crate) async fn calls(server: &RedisServer, command: &str) -> u64 {
-    info(server, "commandstats", &format!("cmdstat_{command}:calls=")).await
+/// The record of chart 1, once it is written.
+pub(crate) async fn record(server: &RedisServer) -> Vec<u8> {
+    let mut connection = server.connection().await;
+    let mut value = Vec::new();
+    eventually(async || {
+        value = redis::cmd("GET").arg(redis_key(1)).query_async(&mut connection).await.unwrap();
+        !value.is_empty()
+    })
+    .await;
+    value
 }

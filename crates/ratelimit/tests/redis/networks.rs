@@ -1,24 +1,25 @@
 //! Limits of IPv6 /48 networks: 16 times the limit of a /64.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_ratelimit::{Group, Limiter, Refusal, Scope};
-use chart_index_redis::testing::{RedisCluster, RedisServer};
+use chart_index_redis::testing::RedisServer;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
-use crate::support::history::{History, admissions, info_number};
+use crate::support::history::{History, admissions};
 use crate::support::{Replica, config, replica, subnet, tagged_key};
 
 const LIMIT: u32 = 2;
 const NETWORK_LIMIT: usize = 32;
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Sends as many requests as the network may have, two from each of its first 16 addresses.
-async fn fill(limiter: &Limiter, network: u16) {
-    for number in 0..16 {
+/// Sends as many requests as each of these addresses may send. Those of 16 are as many as their network may.
+async fn fill(limiter: &Limiter, network: u16, addresses: Range<u16>) {
+    for number in addresses {
         for _ in 0..LIMIT {
             assert!(limiter.check(Group::Lookup, subnet(network, number)).await.is_ok());
         }
@@ -82,7 +83,7 @@ async fn retry_after_of_a_network_is_accurate() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
     let limiter = replica(&config(LIMIT, window, "rl3:"), server.patient_config()).await;
-    fill(&limiter, 1).await;
+    fill(&limiter, 1, 0..16).await;
     let refused = limiter.check(Group::Lookup, subnet(1, 100)).await;
     let Refusal { scope, limit, retry_after } = refused.expect_err("the network is at its limit");
     assert_eq!((scope, limit.get() as usize), (Scope::Network, NETWORK_LIMIT));
@@ -99,51 +100,15 @@ async fn address_at_both_limits_gets_the_longer_wait() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), server.patient_config()).await;
     let started = Instant::now();
-    for number in 0..15 {
-        for _ in 0..LIMIT {
-            assert!(limiter.check(Group::Lookup, subnet(1, number)).await.is_ok());
-        }
-    }
+    fill(&limiter, 1, 0..15).await;
     sleep(Duration::from_millis(50)).await;
-    fill_rest(&limiter).await;
+    fill(&limiter, 1, 15..16).await;
     let decision = limiter.check(Group::Lookup, subnet(1, 15)).await;
     let Err(Refusal { scope: Scope::Address, retry_after, .. }) = decision else {
         panic!("{decision:?}");
     };
     // The oldest admission of the address came after the pause, that of the network before.
     assert!(Instant::now() + retry_after > started + MINUTE + Duration::from_millis(50), "{retry_after:?}");
-}
-
-async fn fill_rest(limiter: &Limiter) {
-    for _ in 0..LIMIT {
-        assert!(limiter.check(Group::Lookup, subnet(1, 15)).await.is_ok());
-    }
-}
-
-#[tokio::test]
-async fn network_check_needs_no_second_round_trip() {
-    let server = RedisServer::start(&[]);
-    let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), server.patient_config()).await;
-    fill(&limiter, 1).await;
-    let mut connection = server.connection().await;
-    let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
-    assert_eq!(calls().await, 2 * 16, "one for each admission");
-    for _ in 0..100 {
-        assert!(limiter.check(Group::Lookup, subnet(1, 100)).await.is_err());
-    }
-    assert_eq!(calls().await, 2 * 16 + 1, "the refusal is cached");
-}
-
-/// The keys of an address and of its network are on one node.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cluster_limits_networks() {
-    let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), cluster.patient_config()).await;
-    for network in 0..12 {
-        fill(&limiter, network).await;
-        assert!(limiter.check(Group::Lookup, subnet(network, 100)).await.is_err());
-    }
-    assert_eq!(limiter.counts().by_local_window, 0);
 }
 
 /// A budget is what the address or its network has left, whichever is less, without what has left the window.

@@ -8,7 +8,6 @@ use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::sleep;
 
-use crate::support::history::info_number;
 use crate::support::{address, config, replica, subnet};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -20,11 +19,9 @@ async fn cached_refusal_makes_no_round_trip() {
     for _ in 0..1_005 {
         let _ = limiter.check(Group::Rox, address(1)).await;
     }
-    let mut connection = server.connection().await;
     // The first call fails with NOSCRIPT, and is repeated with the script itself.
-    let by_hash = info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
-    let by_script = info_number(&mut connection, "commandstats", "cmdstat_eval:calls=").await;
-    assert_eq!((by_hash, by_script), (6, 1), "five admissions and one refusal");
+    let calls = (server.calls("evalsha"), server.calls("eval"));
+    assert_eq!(calls, (6, 1), "five admissions and one refusal");
     assert_eq!((limiter.counts().by_redis, limiter.counts().from_memory), (6, 999));
 }
 
@@ -49,10 +46,8 @@ async fn redis_is_asked_only_when_it_may_admit() {
 async fn concurrent_checks_make_one_call() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(2, MINUTE, "rl3:"), server.patient_config()).await;
-    let mut connection = server.connection().await;
     assert!(limiter.check(Group::Lookup, address(1)).await.is_ok());
-    let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
-    let before = calls().await;
+    let before = server.calls("evalsha");
     // Three groups and both kinds of addresses; the first address is at its limit with the second request.
     let checks = [
         (Group::Lookup, address(1)),
@@ -62,7 +57,7 @@ async fn concurrent_checks_make_one_call() {
         (Group::Lookup, address(2)),
     ];
     let decisions = join_all(checks.map(|(group, address)| limiter.check(group, address))).await;
-    assert_eq!(calls().await - before, 1);
+    assert_eq!(server.calls("evalsha") - before, 1);
     let admitted: Vec<_> = decisions.iter().map(Result::is_ok).collect();
     assert_eq!(admitted, [true, false, true, true, true]);
 }
@@ -71,13 +66,11 @@ async fn concurrent_checks_make_one_call() {
 async fn many_concurrent_checks_make_several_calls() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(1, MINUTE, "rl3:"), server.patient_config()).await;
-    let mut connection = server.connection().await;
     assert!(limiter.check(Group::Lookup, address(0)).await.is_ok());
-    let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
-    let before = calls().await;
+    let before = server.calls("evalsha");
     let checks = (1..=200).map(|client| limiter.check(Group::Lookup, address(client)));
     assert!(join_all(checks).await.iter().all(Result::is_ok));
-    assert_eq!(calls().await - before, 4, "at most 64 checks a call");
+    assert_eq!(server.calls("evalsha") - before, 4, "at most 64 checks a call");
 }
 
 #[tokio::test]

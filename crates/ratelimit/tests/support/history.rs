@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter};
-use redis::Value;
 
 /// A decision and its time, by the clock of this machine, which Redis uses as well.
 #[derive(Debug, Clone, Copy)]
@@ -121,16 +120,4 @@ fn parse(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
 /// Microseconds since 1970.
 pub(crate) fn now_us() -> u64 {
     u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros()).unwrap()
-}
-
-/// A number in the reply to `INFO`, such as `calls` in `cmdstat_evalsha:calls=3,…`.
-pub(crate) async fn info_number(
-    connection: &mut redis::aio::MultiplexedConnection,
-    section: &str,
-    field: &str,
-) -> u64 {
-    let info: Value = redis::cmd("INFO").arg(section).query_async(connection).await.unwrap();
-    let text: String = redis::from_redis_value(info).unwrap();
-    let found = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
-    found.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
 }

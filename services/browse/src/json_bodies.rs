@@ -207,19 +207,6 @@ mod tests {
     }
 
     #[test]
-    fn page_past_the_last_is_empty_with_the_true_total() {
-        let page = ChartsetPage { items: Vec::new(), total: 62, next: None, position: None };
-        insta::assert_snapshot!(pretty(&ListBody::new(&page, &query("page=9"))), @r#"
-        {
-          "items": [],
-          "total": 62,
-          "page": 9,
-          "perPage": 30
-        }
-        "#);
-    }
-
-    #[test]
     fn extension_fields_are_in_charts_that_have_them_if_requested() {
         let mut detail = detail();
         let chart = |detail: &ChartsetDetail, include: &str| {

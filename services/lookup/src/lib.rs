@@ -81,6 +81,3 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     }
     document
 }
-
-#[cfg(test)]
-mod tests;

@@ -151,13 +151,3 @@ pub(crate) fn problem_type_schema() -> Schema {
     let text = ObjectBuilder::new().schema_type(Type::String).format(Some(format));
     text.extensions(Some(extensions)).build().into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_are_named_in_kebab_case() {
-        assert_eq!(ErrorType::DeadlineExceeded.as_str(), "deadline-exceeded");
-    }
-}

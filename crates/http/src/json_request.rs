@@ -117,37 +117,41 @@ fn time_for(received: usize) -> Duration {
 mod tests {
     use std::convert::Infallible;
 
+    use axum::http::HeaderName;
     use futures_util::{StreamExt, stream};
 
     use super::*;
 
-    async fn extract(content_type: Option<&str>, body: Body) -> Result<Vec<u32>, ApiError> {
-        let mut request = Request::builder();
-        if let Some(content_type) = content_type {
-            request = request.header(CONTENT_TYPE, content_type);
+    async fn extract(headers: &[(HeaderName, &str)], body: Body) -> Result<Vec<u32>, ApiError> {
+        let mut request = Request::new(body);
+        for (name, value) in headers {
+            request.headers_mut().append(name, value.parse().unwrap());
         }
-        let request = receive(request.body(body).unwrap()).await?;
+        let request = receive(request).await?;
         JsonRequest::from_request(request, &()).await.map(|JsonRequest(value)| value)
+    }
+
+    async fn extract_json(body: Body) -> Result<Vec<u32>, ApiError> {
+        extract(&[(CONTENT_TYPE, "application/json")], body).await
+    }
+
+    async fn extract_coded(codings: &[&str], body: Vec<u8>) -> Result<Vec<u32>, ApiError> {
+        let codings = codings.iter().map(|coding| (CONTENT_ENCODING, *coding));
+        let headers: Vec<_> = [(CONTENT_TYPE, "application/json")].into_iter().chain(codings).collect();
+        extract(&headers, body.into()).await
     }
 
     #[tokio::test]
     async fn media_type_must_be_json() {
         for accepted in ["application/json", "Application/JSON", "application/json; charset=utf-8"] {
-            assert_eq!(extract(Some(accepted), "[1, 2]".into()).await.unwrap(), [1, 2], "{accepted}");
+            let headers = [(CONTENT_TYPE, accepted)];
+            assert_eq!(extract(&headers, "[1, 2]".into()).await.unwrap(), [1, 2], "{accepted}");
         }
         for rejected in [None, Some(""), Some("text/plain"), Some("application/jsonx"), Some("text/json")] {
-            let error = extract(rejected, "[1, 2]".into()).await.unwrap_err();
+            let headers: Vec<_> = rejected.map(|rejected| (CONTENT_TYPE, rejected)).into_iter().collect();
+            let error = extract(&headers, "[1, 2]".into()).await.unwrap_err();
             assert!(matches!(error, ApiError::UnsupportedMediaType), "{rejected:?}: {error:?}");
         }
-    }
-
-    async fn extract_coded(codings: &[&str], body: Vec<u8>) -> Result<Vec<u32>, ApiError> {
-        let mut request = Request::builder().header(CONTENT_TYPE, "application/json");
-        for coding in codings {
-            request = request.header(CONTENT_ENCODING, *coding);
-        }
-        let request = receive(request.body(body.into()).unwrap()).await?;
-        JsonRequest::from_request(request, &()).await.map(|JsonRequest(value)| value)
     }
 
     #[tokio::test]
@@ -180,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn malformed_json_is_rejected() {
         for body in ["", "[1", "{}", "[-1]", "[1] 2", "\u{feff}[1]"] {
-            let error = extract(Some("application/json"), body.into()).await.unwrap_err();
+            let error = extract_json(body.into()).await.unwrap_err();
             assert!(matches!(error, ApiError::MalformedBody(_)), "{body}: {error:?}");
         }
     }
@@ -190,10 +194,10 @@ mod tests {
         let body = |bytes: usize| format!("[{}1]", " ".repeat(bytes - 3));
         // Without a length, as a chunked request.
         let unsized_body = |bytes| Body::from_stream(stream::iter([Ok::<_, Infallible>(body(bytes))]));
-        assert_eq!(extract(Some("application/json"), body(MAX_BYTES).into()).await.unwrap(), [1]);
-        assert_eq!(extract(Some("application/json"), unsized_body(MAX_BYTES)).await.unwrap(), [1]);
+        assert_eq!(extract_json(body(MAX_BYTES).into()).await.unwrap(), [1]);
+        assert_eq!(extract_json(unsized_body(MAX_BYTES)).await.unwrap(), [1]);
         for too_large in [body(MAX_BYTES + 1).into(), unsized_body(MAX_BYTES + 1)] {
-            let error = extract(Some("application/json"), too_large).await.unwrap_err();
+            let error = extract_json(too_large).await.unwrap_err();
             assert!(matches!(error, ApiError::ContentTooLarge), "{error:?}");
         }
     }
@@ -217,7 +221,7 @@ mod tests {
     }
 
     async fn is_in_time(segment_bytes: usize, times_ms: impl IntoIterator<Item = u64>) -> bool {
-        match extract(Some("application/json"), slow_body(segment_bytes, times_ms)).await {
+        match extract_json(slow_body(segment_bytes, times_ms)).await {
             Ok(received) => received == [1],
             Err(error) => {
                 assert!(matches!(error, ApiError::RequestTimeout), "{error:?}");

@@ -19,7 +19,7 @@ use chart_index_redis::RedisConnection;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use super::*;
@@ -132,6 +132,14 @@ async fn send_exactly(app: &Router, mut request: request::Builder, headers: &[(&
     Response { status: parts.status, headers: parts.headers, body }
 }
 
+/// Sends a request that enters the handler and waits there to be released.
+async fn send_waiting(app: &Router, entered: &Notify) -> JoinHandle<Response> {
+    let app = app.clone();
+    let waiting = tokio::spawn(async move { send(&app, "GET", "/wait", &[]).await });
+    entered.notified().await;
+    waiting
+}
+
 #[tokio::test]
 async fn unknown_paths_are_404_for_every_method() {
     for path in ["/", "/nothing", "/large/a/", "/large//a", "//large/a", "/large/", "/large/a/b", "/%FF"] {
@@ -228,11 +236,7 @@ async fn every_response_can_be_read_by_any_origin() {
 async fn preflights_succeed_on_any_path_during_overload() {
     let entered = Arc::new(Notify::new());
     let app = limited_app(1, Arc::clone(&entered), Arc::default());
-    let waiting = tokio::spawn({
-        let app = app.clone();
-        async move { send(&app, "GET", "/wait", &[]).await }
-    });
-    entered.notified().await;
+    let waiting = send_waiting(&app, &entered).await;
     for path in ["/large/a", "/nothing"] {
         let headers = [
             ("origin", "https://game.example"),
@@ -258,33 +262,12 @@ async fn panic_is_a_500_problem() {
     assert!(response.headers.contains_key("x-request-id"));
 }
 
-#[tokio::test]
-async fn unavailable_store_is_a_503_problem_with_retry_after() {
-    let response = send(&app(), "GET", "/unavailable", &[]).await;
-    assert_eq!(response.problem(503), "/problems/unavailable");
-    assert_eq!((response.header("retry-after"), response.header("cache-control")), ("5", "no-store"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn request_beyond_its_deadline_is_a_503_problem() {
-    let started = Instant::now();
-    let response = send(&app(), "GET", "/endless", &[]).await;
-    assert_eq!(response.problem(503), "/problems/deadline-exceeded");
-    assert_eq!(response.header("retry-after"), "1");
-    assert_eq!(started.elapsed().as_secs(), DEADLINE.as_secs());
-}
-
 /// Of eight requests in flight lists may be two.
 #[tokio::test]
 async fn group_at_its_limit_leaves_room_for_others() {
     let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let app = limited_app(8, Arc::clone(&entered), Arc::clone(&release));
-    let mut waiting = Vec::new();
-    for _ in 0..2 {
-        let app = app.clone();
-        waiting.push(tokio::spawn(async move { send(&app, "GET", "/wait", &[]).await }));
-        entered.notified().await;
-    }
+    let waiting = [send_waiting(&app, &entered).await, send_waiting(&app, &entered).await];
     let shed = send(&app, "GET", "/wait", &[]).await;
     assert_eq!((shed.problem(503).as_str(), shed.header("retry-after")), ("/problems/overloaded", "1"));
     assert_eq!(send(&app, "GET", "/large/a", &[]).await.status, 200);
@@ -301,24 +284,13 @@ async fn group_at_its_limit_leaves_room_for_others() {
 async fn requests_above_the_concurrency_limit_are_shed() {
     let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let app = limited_app(1, Arc::clone(&entered), Arc::clone(&release));
-    let waiting = tokio::spawn({
-        let app = app.clone();
-        async move { send(&app, "GET", "/wait", &[]).await }
-    });
-    entered.notified().await;
+    let waiting = send_waiting(&app, &entered).await;
     let shed = send(&app, "GET", "/large/a", &[]).await;
     assert_eq!(shed.problem(503), "/problems/overloaded");
     assert_eq!(shed.header("retry-after"), "1");
     release.notify_one();
     assert_eq!(waiting.await.unwrap().body, b"released");
     assert_eq!(send(&app, "GET", "/large/a", &[]).await.status, 200);
-}
-
-#[tokio::test]
-async fn overlong_uri_is_a_414_problem() {
-    let path = |length: usize| format!("/large/a?{}", "q".repeat(length));
-    assert_eq!(send(&app(), "GET", &path(8000), &[]).await.status, 200);
-    assert_eq!(send(&app(), "GET", &path(8200), &[]).await.problem(414), "/problems/uri-too-long");
 }
 
 /// RFC 9112, section 3.2.

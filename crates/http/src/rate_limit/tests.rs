@@ -74,29 +74,18 @@ fn text_path() -> String {
 }
 
 #[tokio::test]
-async fn request_counts_once() {
-    assert_counted(Method::GET, &text_path(), None, 200).await;
-}
-
-#[tokio::test]
-async fn head_request_counts() {
-    assert_counted(Method::HEAD, &text_path(), None, 200).await;
-    assert_counted(Method::HEAD, "/plain", None, 200).await;
-}
-
-#[tokio::test]
-async fn not_modified_response_counts() {
-    assert_counted(Method::GET, &text_path(), Some("*"), 304).await;
-}
-
-#[tokio::test]
-async fn malformed_request_counts() {
-    assert_counted(Method::GET, "/text/malformed", None, 400).await;
-}
-
-#[tokio::test]
-async fn failed_request_counts() {
-    assert_counted(Method::GET, "/failing", None, 503).await;
+async fn every_response_counts() {
+    let text = text_path();
+    for (method, path, condition, status) in [
+        (Method::GET, text.as_str(), None, 200),
+        (Method::HEAD, &text, None, 200),
+        (Method::HEAD, "/plain", None, 200),
+        (Method::GET, &text, Some("*"), 304),
+        (Method::GET, "/text/malformed", None, 400),
+        (Method::GET, "/failing", None, 503),
+    ] {
+        assert_counted(method, path, condition, status).await;
+    }
 }
 
 /// One limit for all responses of a group.

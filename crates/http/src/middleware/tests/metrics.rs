@@ -159,11 +159,7 @@ async fn shed_requests_are_counted_by_group_and_reason() {
     let metered = Metered::new(1, Arc::clone(&entered), Arc::clone(&release));
     send(&metered.app, "GET", "/endless", &[]).await;
     send(&metered.app, "GET", "/overloaded", &[]).await;
-    let waiting = tokio::spawn({
-        let app = metered.app.clone();
-        async move { send(&app, "GET", "/wait", &[]).await }
-    });
-    entered.notified().await;
+    let waiting = send_waiting(&metered.app, &entered).await;
     let [active, limit] =
         ["http_server_active_requests", "chart_index_http_requests_limit"].map(|name| metered.read(name));
     assert_eq!((active, limit), ([(Labels::new(), 1)].into(), [(Labels::new(), 1)].into()));

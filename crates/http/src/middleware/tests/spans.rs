@@ -47,11 +47,7 @@ async fn spans(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)
 async fn send_from(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)]) {
     let (routes, limiter) = (routes(Arc::default(), Arc::default()), rate_limiter(240, "10.0.0.0/8"));
     let app = from_peer(PublicApi::new(routes, limiter, &config(8), sampler).into_router(), peer);
-    let mut request = Request::builder().uri(path).header("host", "secret-host");
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    app.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    send_exactly(&app, Request::builder().uri(path).header("host", "secret-host"), headers).await;
 }
 
 /// The attributes, without those that name the source code and the thread.

@@ -1,4 +1,4 @@
-//! Measures the CPU time of Redis per rate limit check: `cargo bench -p chart-index-ratelimit --bench checks`.
+//! Measures the CPU time of Redis per rate limit check: `cargo bench -p chart-index-benchmarks --bench checks`.
 //!
 //! Checks go through a [`Limiter`] to a Redis server of the benchmark's own, 64 at a time over one connection,
 //! as under load. The time is that of the whole process of Redis (`INFO cpu`), so it includes reading commands

@@ -1,5 +1,5 @@
 //! Measures the parsing of what clients send: query strings of the list, and note hashes:
-//! `cargo bench -p chart-index-domain`.
+//! `cargo bench -p chart-index-benchmarks --bench query_strings`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 

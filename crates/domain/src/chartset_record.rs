@@ -340,12 +340,6 @@ mod tests {
     }
 
     #[test]
-    fn charts_of_beta_packs_have_no_beatmap_ids() {
-        assert_eq!(record(SourceKind::AlphaSet).charts[0].alpha_beatmap_id, Some(7));
-        assert_eq!(record(SourceKind::BetaPack).charts[0].alpha_beatmap_id, None);
-    }
-
-    #[test]
     fn malformed_values_are_rejected() {
         let json = serde_json::to_string(&record(SourceKind::AlphaSet)).unwrap();
         for (valid, malformed) in [

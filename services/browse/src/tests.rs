@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use chart_index_domain::search::{
-    ChartsetPage, Engine, ListItem, RatingHistogram, SearchIndex, SearchQuery,
-};
+use chart_index_domain::search::{ChartsetPage, Engine, ListItem, RatingHistogram, SearchIndex, SearchQuery};
 use chart_index_domain::{
     Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartValues, Chartset, ChartsetChart, ChartsetDetail,
     ChartsetId, Confidence, KeyCount, NoteHash, Patterns, PublicSource, Rating, ReadError, Source,

@@ -32,8 +32,7 @@ impl Store {
     /// Reads a response, which takes as long as in a database.
     pub(crate) async fn read(self) -> Result<CachedResponse, ReadError> {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let (is_down, number) =
-            (self.0.down.load(Ordering::Relaxed), self.0.version.load(Ordering::Relaxed));
+        let (is_down, number) = (self.0.down.load(Ordering::Relaxed), self.0.version.load(Ordering::Relaxed));
         sleep(Duration::from_millis(5)).await;
         if is_down {
             return Err(ReadError::Unavailable { operation: "read", source: "down".into() });

@@ -14,8 +14,8 @@ use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
 
 use crate::support::{
-    Changes, SERVER, cause, config, engine, engine_with, fill, first_page, ids, numbered, position, rebuild, titled,
-    titles, until,
+    Changes, SERVER, cause, config, engine, engine_with, fill, first_page, ids, numbered, position, rebuild,
+    titled, titles, until,
 };
 
 /// A search timeout that is not reached.

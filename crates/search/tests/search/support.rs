@@ -11,7 +11,8 @@ use chart_index_domain::search::{
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, Origin, Position, ReadError};
 use chart_index_search::{
-    ApiKey, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, SearchError, Target,
+    ApiKey, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, SearchError,
+    Target,
 };
 use chart_index_tests::PrivateMeilisearch;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Removed charts and chartsets stay removed until they are restored.
 
-use chart_index_domain::search::SearchQuery;
+use chart_index_domain::search::{SearchQuery, parse_query_string};
 use chart_index_domain::{ChartsetDraft, Entity};
 use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, Removal, RemovalOutcome, Store};
 use chart_index_tests::PrivatePostgres;
@@ -25,6 +25,8 @@ async fn a_removed_chart_stays_removed() {
     let detail = store.chartset(id(1)).await.unwrap().unwrap();
     assert_eq!((detail.charts.len(), detail.chartset.chart_count), (1, 1));
     assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [3, 1]);
+    let like_the_removed_one = parse_query_string("keys=5&notesMin=1").unwrap();
+    assert_eq!(catalogue.search(&like_the_removed_one).await.total, 0);
     assert_eq!(catalogue.times(id(1)), "20|30");
     assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 2, charts: 2 });
     catalogue.assert_consistent().await;

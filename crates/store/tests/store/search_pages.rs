@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use chart_index_domain::search::{ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort};
 use chart_index_store::{CatalogueWatch, PostgresSearch};
 
-use crate::support::{Catalogue, OpenTransaction, chart, folder, hash, id, ids, titled};
+use crate::support::{Catalogue, OpenTransaction, hash, id, ids, titled};
 
 /// An engine that never learns of a change.
 pub(crate) fn engine(catalogue: &Catalogue) -> PostgresSearch {
@@ -101,57 +101,4 @@ async fn a_recent_total_is_used_after_a_change() {
     assert_eq!(listed(4).await, (vec![13], 10));
     let all = page(&engine, &query, 1, 60).await;
     assert_eq!((all.items.len(), all.total), (10, 10));
-}
-
-/// Triggers keep `shown_chartsets` and `shown_charts` consistent with every write to `chartsets`.
-#[tokio::test]
-async fn the_narrow_tables_match_chartsets() {
-    let catalogue = eleven_sets().await;
-    let differing = "SELECT count(*) FROM shown_chartsets AS listed
-         FULL JOIN (SELECT * FROM chartsets WHERE shown) AS chartset USING (id)
-         WHERE (listed.updated_at_ms, listed.bpm_min, listed.bpm_max, listed.length_min_ms, listed.length_max_ms,
-                listed.density_max, listed.title_sort, listed.artist_sort, listed.creator_search, listed.source_kind)
-               IS DISTINCT FROM
-               (chartset.updated_at_ms, chartset.bpm_min, chartset.bpm_max, chartset.length_min_ms,
-                chartset.length_max_ms, chartset.density_max, chartset.title_sort, chartset.artist_sort,
-                chartset.creator_search, chartset.source_kind)
-            OR listed.key_counts IS DISTINCT FROM key_count_bits(chartset.keys)";
-    let members = "chartset_charts AS member JOIN charts AS chart ON chart.hash = member.chart_hash
-         JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-         WHERE chartset.shown AND chart.removed_at_ms IS NULL";
-    let expected = format!(
-        "SELECT member.chartset_id AS id, chart.keys, chart.notes, chart.rating, chart.bpm_max FROM {members}"
-    );
-    let charts = "SELECT chartset_id AS id, keys, notes, rating, bpm_max FROM shown_charts";
-    let greatest = format!(
-        "SELECT count(*) FROM shown_chartsets AS listed
-         WHERE (rating_min, rating_max, notes_max, bpm_main_max) NOT IN (
-             SELECT coalesce(min(rating), 0), coalesce(max(rating), 0), max(notes), max(bpm_main)
-             FROM {members} AND member.chartset_id = listed.id)"
-    );
-    let assert_equal = |shown: u32| {
-        assert_eq!(catalogue.database.psql(differing), "0");
-        for (all, other) in [(charts, &*expected), (&*expected, charts)] {
-            let rest = format!("SELECT count(*) FROM (({all}) EXCEPT ALL ({other})) AS rest");
-            assert_eq!(catalogue.database.psql(&rest), "0");
-        }
-        assert_eq!(catalogue.database.psql(&greatest), "0");
-        assert_eq!(catalogue.database.psql("SELECT count(*) FROM shown_chartsets"), shown.to_string());
-    };
-    assert_equal(11);
-    // Charts with 4 and 7 keys.
-    catalogue.put(&folder(20, [chart(20), chart(23)]), 20).await;
-    assert_eq!(catalogue.database.psql("SELECT max(key_counts) FROM shown_chartsets"), "144");
-    catalogue.put(&folder(20, [chart(24)]), 21).await;
-    assert_equal(12);
-    catalogue.remove(hash(24), 22).await;
-    assert_equal(11);
-    catalogue.remove(id(1), 23).await;
-    assert_equal(10);
-    catalogue.restore(id(1), 24).await;
-    catalogue.restore(hash(24), 25).await;
-    assert_equal(12);
-    let _ = catalogue.database.psql(&format!("DELETE FROM chartset_charts WHERE chartset_id = '{}'", id(1)));
-    let _ = catalogue.database.psql(&format!("DELETE FROM chartsets WHERE id = '{}'", id(1)));
-    assert_equal(11);
 }

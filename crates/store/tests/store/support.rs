@@ -97,7 +97,9 @@ impl Catalogue {
         for table in ["shown_charts", "shown_chartsets"] {
             self.database.psql(&format!("CREATE TABLE copy_of_{table} AS TABLE {table}"));
         }
-        self.database.psql("SELECT write_shown(id) FROM chartsets");
+        // Those that were deleted as well.
+        let sets = "SELECT id FROM chartsets UNION SELECT id FROM copy_of_shown_chartsets";
+        self.database.psql(&format!("SELECT write_shown(id) FROM ({sets}) AS sets"));
         for table in ["shown_charts", "shown_chartsets"] {
             let differences = format!(
                 "SELECT count(*) FROM ((TABLE {table} EXCEPT ALL TABLE copy_of_{table})

@@ -14,6 +14,16 @@ use tokio::sync::Notify;
 
 use crate::support::{Replica, Store, eventually, key, version, wait_for_records};
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_misses_share_one_fill_per_replica() {
+    let server = RedisServer::start(&[]);
+    let replicas = join_all((0..3).map(|_| Replica::patient(&server))).await;
+    let store = Store::default();
+    let reads = (0..1_000).map(|number| replicas[number % 3].read(key(1), &store));
+    assert!(join_all(reads).await.iter().all(|response| *response == version(0)));
+    assert!((1..=3).contains(&store.reads()), "{} fills", store.reads());
+}
+
 #[tokio::test]
 async fn dropped_request_does_not_cancel_the_fill() {
     let server = RedisServer::start(&[]);

@@ -19,5 +19,7 @@ mod memory;
 mod outages;
 /// The number of commands and round trips.
 mod round_trips;
+/// Large numbers of unknown hashes.
+mod unknown;
 /// Values in Redis that are not valid records.
 mod values;

@@ -1,6 +1,5 @@
 //! Ratings and patterns of charts (docs/api.md, "Extension fields").
 
-use hyper::Method;
 use serde_json::{Value, json};
 
 use super::*;
@@ -29,9 +28,7 @@ impl Analysed {
     async fn charts(&self, query: &str) -> [(Value, Value); 3] {
         let lookup = self.index.get(&format!("/api/charts/{}{query}", self.hash)).await.json();
         let detail = self.index.get(&format!("/api/chartsets/{}{query}", self.id)).await.json();
-        let (body, headers) = (json!({"hashes": [self.hash]}), [("content-type", "application/json")]);
-        let path = format!("/api/charts/lookup{query}");
-        let batch = self.index.client.send(Method::POST, &path, &headers, body.to_string()).await.json();
+        let batch = self.index.client.look_up(query, &json!({"hashes": [self.hash]})).await.json();
         let take = |mut body: Value, pointer: &str| (body.pointer_mut(pointer).unwrap().take(), body);
         [take(lookup, "/chart"), take(batch, "/items/0/chart"), take(detail, "/charts/0/chart")]
     }
@@ -68,11 +65,7 @@ async fn fields_are_served_if_requested() {
     for (chart, _) in analysed.charts("?include=variants").await {
         assert!(chart.get("rating").is_none() && chart.get("patterns").is_none(), "{chart}");
     }
-}
-
-#[tokio::test]
-async fn each_representation_has_a_tag_of_its_own() {
-    let analysed = Analysed::new().await;
+    // Each representation has a tag of its own.
     for path in [format!("/api/charts/{}", analysed.hash), format!("/api/chartsets/{}", analysed.id)] {
         let mut tags = Vec::new();
         for query in ["", "?include=rating", "?include=patterns", "?include=rating,patterns"] {

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use chart_index_tests::PrivatePostgres;
 use hyper::Method;
 use serde_json::json;
 
@@ -12,17 +11,25 @@ const PATH: &str = "/api/charts/lookup";
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
 async fn post(index: &Index, body: &serde_json::Value) -> Response {
-    index.client.send(Method::POST, PATH, JSON, body.to_string()).await
+    index.client.look_up("", body).await
 }
 
-/// An index with two charts, and their hashes.
-async fn two_charts() -> (Index, [String; 2]) {
+fn charts() -> [ChartSpec; 2] {
+    [4, 7].map(|keys| ChartSpec { keys, set_id: 12, ..ChartSpec::default() })
+}
+
+fn library() -> Library {
     let library = Library::new();
-    let hashes = [("alpha/12 one/a.osu", 4), ("alpha/13 two/b.osu", 7)].map(|(path, keys)| {
-        let spec = ChartSpec { keys, set_id: 12, ..ChartSpec::default() };
-        library.osu(path, spec).note_hash()
-    });
-    (Index::new(library).await, hashes)
+    for (path, chart) in ["alpha/12 one/a.osu", "alpha/13 two/b.osu"].into_iter().zip(charts()) {
+        library.osu(path, chart);
+    }
+    library
+}
+
+/// An index with two charts, which tests only read, and their hashes.
+async fn two_charts() -> (Index, [String; 2]) {
+    static TWO_CHARTS: Shared<Instance> = Shared::empty();
+    (Index::shared(&TWO_CHARTS, library).await, charts().map(|chart| chart.note_hash()))
 }
 
 /// The items are the bodies of the single lookups, in the order of the request.
@@ -45,7 +52,7 @@ async fn items_equal_single_lookups_in_order() {
 /// A batch fills the cache entries of single lookups.
 #[tokio::test]
 async fn removed_chart_is_unknown_to_later_batches() {
-    let (index, [first, second]) = two_charts().await;
+    let (index, [first, second]) = (Index::new(library()).await, charts().map(|chart| chart.note_hash()));
     let status = async || {
         let response = post(&index, &json!({"hashes": [first, second]})).await.json();
         strings(&response["items"], "status")
@@ -128,40 +135,6 @@ async fn body_may_be_compressed() {
 }
 
 #[tokio::test]
-async fn other_methods_are_as_documented() {
-    let (index, [known, _]) = two_charts().await;
-    for (method, path, status, allow) in [
-        (Method::GET, PATH.to_owned(), 405, Some("POST")),
-        (Method::HEAD, PATH.to_owned(), 405, Some("POST")),
-        (Method::PUT, PATH.to_owned(), 405, Some("POST")),
-        (Method::POST, format!("/api/charts/{known}"), 405, Some("GET, HEAD")),
-        (Method::POST, "/api/chartsets".to_owned(), 405, Some("GET, HEAD")),
-    ] {
-        let response = index.client.send(method.clone(), &path, JSON, "{}".to_owned()).await;
-        assert_eq!(response.status, status, "{method} {path}");
-        let allowed = response.headers.get("allow").map(|value| value.to_str().unwrap());
-        assert_eq!(allowed, allow, "{method} {path}");
-    }
-}
-
-/// A browser may send the request from any origin.
-#[tokio::test]
-async fn preflight_allows_post_of_json() {
-    let (index, _) = two_charts().await;
-    for (path, methods) in [(PATH, "POST"), ("/api/chartsets", "GET, HEAD")] {
-        let headers = [
-            ("origin", "https://client.example"),
-            ("access-control-request-method", "POST"),
-            ("access-control-request-headers", "content-type"),
-        ];
-        let response = index.client.send(Method::OPTIONS, path, &headers, String::new()).await;
-        assert_eq!(response.status, 204, "{path}");
-        assert_eq!(response.header("access-control-allow-methods"), methods, "{path}");
-        assert_eq!(response.header("access-control-allow-headers"), "*", "{path}");
-    }
-}
-
-#[tokio::test]
 async fn large_responses_are_compressed() {
     let (index, [known, _]) = two_charts().await;
     let body = json!({"hashes": vec![&known; 100]}).to_string();
@@ -171,40 +144,4 @@ async fn large_responses_are_compressed() {
     assert_eq!((plain.header("vary"), gzip.header("vary")), ("Accept-Encoding", "Accept-Encoding"));
     assert_eq!(gzip.header("content-encoding"), "gzip");
     assert!(gzip.body.len() < plain.body.len() / 10, "{} of {}", gzip.body.len(), plain.body.len());
-}
-
-/// The group `bulk` has a limit of its own, which counts requests and not hashes.
-#[tokio::test]
-async fn requests_are_limited_in_a_group_of_their_own() {
-    let (index, [known, _]) = two_charts().await;
-    let body = json!({"hashes": [known]});
-    for _ in 0..24 {
-        assert_eq!(post(&index, &body).await.status, 200);
-    }
-    let refused = post(&index, &body).await;
-    assert_eq!(refused.status, 429);
-    assert_eq!(refused.header("ratelimit-policy"), "\"bulk\";q=24;w=60");
-    assert_eq!(index.get(&format!("/api/charts/{known}")).await.status, 200);
-}
-
-/// Without PostgreSQL a batch of cached hashes is served, and one with others is 503.
-#[tokio::test]
-async fn batch_without_postgresql_needs_cached_hashes() {
-    let postgres = PrivatePostgres::start();
-    let library = Library::new();
-    let known = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
-    for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
-        indexer(postgres.url(), arguments).succeeded();
-    }
-    let service = Service::start(postgres.url());
-    assert_cached(&service, &format!("/api/charts/{known}"), 200).await;
-    postgres.kill();
-    let client = service.client();
-    let post = async |hashes: serde_json::Value| {
-        client.send(Method::POST, PATH, JSON, json!({"hashes": hashes}).to_string()).await
-    };
-    let cached = post(json!([known])).await;
-    assert_eq!((cached.status.as_u16(), &cached.json()["items"][0]["status"]), (200, &json!("known")));
-    let response = post(json!([known, "0".repeat(64)])).await;
-    assert_eq!((response.status.as_u16(), response.header("retry-after")), (503, "5"));
 }

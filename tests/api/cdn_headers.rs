@@ -71,7 +71,6 @@ impl Catalogue {
         let mut variables = vec![
             ("REDIS_URL", redis.url()),
             ("EXPORTS_DIR", self.exports.path().to_str().unwrap()),
-            ("RATE_LIMIT_BULK", "100000"),
             ("PUBLIC_URL", "https://index.example"),
         ];
         variables.extend(cdn_max_age.map(|seconds| ("CDN_MAX_AGE_SECONDS", seconds)));

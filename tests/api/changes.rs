@@ -15,6 +15,11 @@ fn three_sets() -> Library {
     library
 }
 
+async fn shared_index() -> Index {
+    static THREE_SETS: Shared<Instance> = Shared::empty();
+    Index::shared(&THREE_SETS, three_sets).await
+}
+
 async fn page(index: &Index, query: &str) -> Value {
     let response = index.get(&format!("/api/changes{query}")).await;
     assert_eq!(response.status, 200, "{query}: {}", String::from_utf8_lossy(&response.body));
@@ -32,7 +37,7 @@ fn of_kind<'a>(page: &'a Value, kind: &str) -> Vec<&'a Value> {
 
 #[tokio::test]
 async fn feed_has_every_chart_and_chartset() {
-    let index = Index::new(three_sets()).await;
+    let index = shared_index().await;
     let all = page(&index, "").await;
     assert_eq!(fields(&all), ["hasMore", "items", "lineage", "next"]);
     assert_eq!(all["hasMore"], false);
@@ -59,7 +64,7 @@ async fn feed_has_every_chart_and_chartset() {
 
 #[tokio::test]
 async fn pages_follow_each_other() {
-    let index = Index::new(three_sets()).await;
+    let index = shared_index().await;
     let all = page(&index, "").await;
     let (mut after, mut items) = (0, Vec::new());
     loop {
@@ -105,50 +110,8 @@ async fn removals_are_tombstones() {
 }
 
 #[tokio::test]
-async fn an_unchanged_library_changes_nothing() {
-    let index = Index::new(three_sets()).await;
-    let before = page(&index, "").await;
-    index.ingest();
-    index.indexer(&["ingest", "--full", &index.library.argument()]);
-    assert_eq!(page(&index, "").await, before);
-}
-
-#[tokio::test]
-async fn malformed_numbers_are_400() {
-    let index = Index::new(Library::new()).await;
-    for (query, parameter) in [
-        ("after=x", "after"),
-        ("after=1.5", "after"),
-        ("after=1&after=2", "after"),
-        ("limit=all", "limit"),
-        ("limit=1e3", "limit"),
-        ("lineage=1", "lineage"),
-    ] {
-        let response = index.get(&format!("/api/changes?{query}")).await;
-        assert_eq!(response.status, 400, "{query}");
-        let problem = response.json();
-        assert_eq!(problem["type"], "/problems/bad-parameter", "{query}");
-        assert_eq!(problem["parameter"], parameter, "{query}");
-    }
-    for query in ["", "?after=", "?after=-1", "?limit=0", "?limit=5000", "?limit=&x=y"] {
-        let empty = page(&index, query).await;
-        let lineage = &empty["lineage"];
-        let expected = json!({"items": [], "next": 0, "hasMore": false, "lineage": lineage});
-        assert_eq!(empty, expected, "{query}");
-    }
-}
-
-#[tokio::test]
-async fn limit_is_clamped() {
-    let index = Index::new(three_sets()).await;
-    assert_eq!(sequences(&page(&index, "?limit=0").await).len(), 1);
-    assert_eq!(sequences(&page(&index, "?limit=-5").await).len(), 1);
-    assert_eq!(sequences(&page(&index, "?limit=100000").await).len(), 5);
-}
-
-#[tokio::test]
 async fn full_pages_are_immutable_and_the_last_is_not() {
-    let index = Index::new(three_sets()).await;
+    let index = shared_index().await;
     for (query, policy) in [
         ("limit=2", "public, max-age=86400, immutable"),
         ("limit=5", "public, max-age=86400, immutable"),
@@ -186,22 +149,4 @@ async fn lost_changes_are_410() {
     let after_gap = page(&index, &format!("?after={last}")).await;
     assert!(sequences(&after_gap)[0] > last + (1 << 32));
     assert_eq!(index.get(&format!("/api/changes?after={}", last + 1)).await.status, 410);
-}
-
-#[tokio::test]
-async fn the_feed_counts_in_a_group_of_its_own() {
-    let database = TestDatabase::migrated().await;
-    let options = ServiceOptions { arguments: &["--rate-limit-feed", "2"], ..ServiceOptions::default() };
-    let client = Service::start_with(database.url(), &options);
-    let cached = client.client().get("/api/changes").await;
-    assert_eq!((cached.status.as_u16(), cached.header("ratelimit")), (200, ""));
-    let failed = client.client().get("/api/changes?after=x").await;
-    assert_eq!((failed.status.as_u16(), failed.header("ratelimit-policy")), (400, "\"feed\";q=2;w=60"));
-    assert!(failed.header("ratelimit").starts_with("\"feed\";r=0;t="), "{}", failed.header("ratelimit"));
-    let refused = client.client().get("/api/changes").await;
-    assert_eq!(refused.status, 429);
-    assert!(refused.header("ratelimit-policy").starts_with("\"feed\";q=2"));
-    for path in ["/api/chartsets", "/api/charts/filter", "/api/exports/latest"] {
-        assert_ne!(client.client().get(path).await.status, 429, "{path}");
-    }
 }

@@ -130,6 +130,13 @@ async fn missing_schema_and_unreachable_redis_are_problems() {
     assert_check(&checks, "postgresql connections", ("problem", "100002 of "));
     assert_check(&checks, "schema", ("problem", "chart-indexer migrate"));
     assert_check(&checks, "redis", ("problem", "127.0.0.1:1: Connection refused"));
+    // The text names the section of the documents.
+    let text =
+        IndexerRun::run(program_command("chart-index").arg("check").env("DATABASE_URL", database.url()));
+    assert_eq!(text.code, Some(1), "{}", text.stderr);
+    let schema = text.stdout.lines().find(|line| line.starts_with("problem  schema: ")).unwrap();
+    assert!(schema.ends_with("(docs/operations/upgrade.md#migrations)"), "{schema}");
+    assert!(text.stdout.trim_end().ends_with(", problems: 1"), "{}", text.stdout);
 
     indexer(database.url(), &["migrate"]).succeeded();
     // A server that is no standby.
@@ -166,15 +173,4 @@ async fn password_of_redis_is_checked() {
     let (code, checks) = check(&[("DATABASE_URL", database.url()), ("REDIS_URL", &url)]);
     assert_eq!(code, Some(1), "{checks:#?}");
     assert_check(&checks, "redis", ("problem", "authentication failed"));
-}
-
-#[tokio::test]
-async fn text_names_the_section_of_the_documents() {
-    let database = TestDatabase::create().await;
-    let run =
-        IndexerRun::run(program_command("chart-index").arg("check").env("DATABASE_URL", database.url()));
-    assert_eq!(run.code, Some(1), "{}", run.stderr);
-    let schema = run.stdout.lines().find(|line| line.starts_with("problem  schema: ")).unwrap();
-    assert!(schema.ends_with("(docs/operations/upgrade.md#migrations)"), "{schema}");
-    assert!(run.stdout.trim_end().ends_with(", problems: 1"), "{}", run.stdout);
 }

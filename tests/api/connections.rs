@@ -1,7 +1,7 @@
-//! Limits of connections, and requests over raw sockets.
+//! Limits of connections.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 use super::*;
 
@@ -80,40 +80,4 @@ async fn connections_leave_files_for_everything_else() {
         assert_eq!(service.private_client().get("/readyz").await.status, 200);
     }
     assert!(!service.log().iter().any(|line| line.contains("failed to accept")), "no lack of files");
-}
-
-/// docs/api.md, "Errors": a client may shut down its side of the connection after its request.
-#[tokio::test]
-async fn half_closed_connection_gets_its_response() {
-    let index = Index::new(Library::new()).await;
-    let mut stream = TcpStream::connect(index.service.address()).unwrap();
-    stream.write_all(b"GET /api/chartsets HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
-}
-
-/// RFC 9112, section 3.2.
-#[tokio::test]
-async fn request_without_host_is_a_problem() {
-    let index = Index::new(Library::new()).await;
-    for (head, status) in [
-        ("GET /api/chartsets HTTP/1.1\r\n\r\n", "400"),
-        ("GET /api/chartsets HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"),
-        ("GET /api/chartsets HTTP/1.1\r\nHost: a b\r\n\r\n", "400"),
-        ("GET /api/chartsets HTTP/1.0\r\n\r\n", "200"),
-    ] {
-        let mut stream = TcpStream::connect(index.service.address()).unwrap();
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        assert_eq!(response.split(' ').nth(1), Some(status), "{head:?}: {response}");
-        assert_eq!(
-            response.contains("content-type: application/problem+json\r\n"),
-            status == "400",
-            "{response}"
-        );
-    }
 }

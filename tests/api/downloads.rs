@@ -1,6 +1,5 @@
 //! From a note hash to a download (docs/api.md, "Extension fields" and "Chart redirect").
 
-use hyper::Method;
 use serde_json::{Value, json};
 
 use super::*;
@@ -11,18 +10,29 @@ struct Downloads {
     hash: String,
 }
 
+fn library() -> Library {
+    let library = Library::new();
+    let chart = |title: &str, difficulty: &str| ChartSpec {
+        title: title.into(),
+        difficulty: difficulty.into(),
+        ..ChartSpec::numbered(1)
+    };
+    library.osu("alpha/12 one/a.osu", chart("Set", "Hard"));
+    library.osu("beta/7 pack/song/a.osu", chart("Song", "Harder"));
+    library.osu("alpha/none/a.osu", chart("Folder", "Hardest"));
+    library
+}
+
 impl Downloads {
     async fn new() -> Self {
-        let library = Library::new();
-        let chart = |title: &str, difficulty: &str| ChartSpec {
-            title: title.into(),
-            difficulty: difficulty.into(),
-            ..ChartSpec::numbered(1)
-        };
-        let hash = library.osu("alpha/12 one/a.osu", chart("Set", "Hard")).note_hash();
-        library.osu("beta/7 pack/song/a.osu", chart("Song", "Harder"));
-        library.osu("alpha/none/a.osu", chart("Folder", "Hardest"));
-        Self { index: Index::new(library).await, hash }
+        Self { index: Index::new(library()).await, hash: ChartSpec::numbered(1).note_hash() }
+    }
+
+    /// One that tests share, which only read it.
+    async fn shared() -> Self {
+        static DOWNLOADS: Shared<Instance> = Shared::empty();
+        let index = Index::shared(&DOWNLOADS, library).await;
+        Self { index, hash: ChartSpec::numbered(1).note_hash() }
     }
 
     async fn json(&self, path: &str) -> Value {
@@ -36,9 +46,8 @@ impl Downloads {
     }
 
     async fn batch(&self, include: &str) -> Value {
-        let (body, headers) = (json!({"hashes": [self.hash]}), [("content-type", "application/json")]);
-        let path = format!("/api/charts/lookup?include={include}");
-        let response = self.index.client.send(Method::POST, &path, &headers, body.to_string()).await;
+        let query = format!("?include={include}");
+        let response = self.index.client.look_up(&query, &json!({"hashes": [self.hash]})).await;
         response.json()["items"][0].take()
     }
 
@@ -68,7 +77,7 @@ fn take_links(sources: &mut Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn lookup_has_chartsets_and_links() {
-    let downloads = Downloads::new().await;
+    let downloads = Downloads::shared().await;
     let plain = downloads.json(&format!("/api/charts/{}", downloads.hash)).await;
     let chartsets = downloads.chartsets().await;
     let links = ["https://alpha.example/sets/12", "https://beta.example/packs/7"];
@@ -112,7 +121,7 @@ async fn variants_have_chartsets_and_links() {
 
 #[tokio::test]
 async fn detail_has_chartsets_links_and_the_time_of_its_change() {
-    let downloads = Downloads::new().await;
+    let downloads = Downloads::shared().await;
     let id = downloads.index.id_of("Set").await;
     let path = format!("/api/chartsets/{id}");
     let plain = downloads.json(&path).await;
@@ -199,7 +208,7 @@ async fn removed_chartsets_and_charts_are_in_no_response() {
 
 #[tokio::test]
 async fn chart_redirects_to_its_best_source() {
-    let downloads = Downloads::new().await;
+    let downloads = Downloads::shared().await;
     let response = downloads.index.get(&format!("/go/chart/{}", downloads.hash)).await;
     assert_eq!(
         (response.status.as_u16(), response.header("location")),
@@ -214,15 +223,20 @@ async fn chart_redirects_to_its_best_source() {
 /// Replicas share what they cache. The addresses of source pages are settings of each replica.
 #[tokio::test]
 async fn links_are_those_of_the_replica() {
-    let downloads = Downloads::new().await;
+    let downloads = Downloads::shared().await;
     let index = &downloads.index;
     let variables = [("REDIS_URL", index.redis.url()), ("ALPHA_SOURCE_PAGE", "https://other.example/s")];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     let other = Service::start_with(index.database.url(), &options);
-    let path = format!("/api/charts/{}?include=links", downloads.hash);
+    let lookup = format!("/api/charts/{}?include=links", downloads.hash);
+    let redirect = format!("/go/chartset/{}", index.id_of("Set").await);
     for _ in 0..2 {
-        let (here, there) = (index.get(&path).await.json(), other.client().get(&path).await.json());
-        assert_eq!(here["sources"][0]["url"], "https://alpha.example/sets/12");
-        assert_eq!(there["sources"][0]["url"], "https://other.example/s/12");
+        for (client, url) in [
+            (&index.client, "https://alpha.example/sets/12"),
+            (&other.client(), "https://other.example/s/12"),
+        ] {
+            assert_eq!(client.get(&lookup).await.json()["sources"][0]["url"], url);
+            assert_eq!(client.get(&redirect).await.header("location"), url);
+        }
     }
 }

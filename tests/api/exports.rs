@@ -21,6 +21,12 @@ struct Exported {
 }
 
 impl Exported {
+    /// One that tests share, which only read it.
+    async fn shared() -> Arc<Self> {
+        static EXPORTED: Shared<Exported> = Shared::empty();
+        EXPORTED.get_or_start(Self::new).await
+    }
+
     async fn new() -> Self {
         let library = Library::new();
         library.osu("alpha/12 one/a.osu", ChartSpec::numbered(1));
@@ -28,7 +34,7 @@ impl Exported {
         let (database, exports) = (TestDatabase::migrated().await, tempfile::tempdir().unwrap());
         indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let directory = exports.path().to_str().unwrap();
-        let variables = [("EXPORTS_DIR", directory), ("RATE_LIMIT_BULK", "100000")];
+        let variables = [("EXPORTS_DIR", directory)];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);
         let exported = Self { database, exports, service, name: "20261122T182049Z-12345".to_owned() };
@@ -138,7 +144,7 @@ async fn exports_from_before_a_removal_are_not_served() {
 
 #[tokio::test]
 async fn files_are_sent_as_they_are() {
-    let exported = Exported::new().await;
+    let exported = Exported::shared().await;
     let manifest = exported.get(&exported.path("manifest.json"), &[]).await.json();
     for (file, media_type) in [
         (CHARTSETS, "application/zstd"),
@@ -182,7 +188,7 @@ async fn files_are_sent_as_they_are() {
 
 #[tokio::test]
 async fn download_is_continued_by_a_range() {
-    let exported = Exported::new().await;
+    let exported = Exported::shared().await;
     let (path, content) = (exported.path("rox.tar"), exported.content("rox.tar"));
     let (size, tag) =
         (content.len(), exported.get(&exported.path("rox.tar"), &[]).await.header("etag").to_owned());
@@ -257,7 +263,7 @@ async fn what_is_no_export_is_404() {
 /// As bytes: clients resolve `..` before they send a path.
 #[tokio::test]
 async fn no_path_leads_out_of_the_folder() {
-    let exported = Exported::new().await;
+    let exported = Exported::shared().await;
     let name = &exported.name;
     let outside = exported.exports.path().join("../manifest.json");
     for path in [

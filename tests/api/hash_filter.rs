@@ -108,37 +108,18 @@ async fn added_charts_are_in_the_next_filter() {
 /// `verify` finds a filter that lacks a chart, and one that is damaged.
 #[tokio::test]
 async fn verify_finds_damaged_filters() {
-    let index = Index::new(library(200)).await;
-    assert!(index.indexer(&["verify"]).contains(", 0 findings"));
+    let database = TestDatabase::migrated().await;
+    indexer(database.url(), &["ingest", &library(200).argument()]).succeeded();
+    assert!(indexer(database.url(), &["verify"]).succeeded().contains(", 0 findings"));
     for (change, expected) in [
         ("set_byte(bytes, 32, 0)", "damaged hash filter"),
         ("substr(bytes, 1, 44) || decode(repeat('00', length(bytes) - 44), 'hex')", "lacks "),
     ] {
-        let bytes = index.database.psql("SELECT encode(bytes, 'hex') FROM hash_filters");
-        index.database.psql(&format!("UPDATE hash_filters SET bytes = {change}"));
-        let run = indexer(index.database.url(), &["verify"]);
+        let bytes = database.psql("SELECT encode(bytes, 'hex') FROM hash_filters");
+        database.psql(&format!("UPDATE hash_filters SET bytes = {change}"));
+        let run = indexer(database.url(), &["verify"]);
         assert_eq!((run.code, run.stdout.contains(expected)), (Some(1), true), "{expected}: {}", run.stdout);
-        index.database.psql(&format!("UPDATE hash_filters SET bytes = decode('{bytes}', 'hex')"));
-    }
-}
-
-/// Filters in memory are served while PostgreSQL is unavailable; without one the response is 503.
-#[tokio::test]
-async fn filters_are_served_without_postgresql() {
-    let postgres = PrivatePostgres::start();
-    let database = TestDatabase::create_on(postgres.url());
-    indexer(database.url(), &["migrate"]).succeeded();
-    indexer(database.url(), &["ingest", &library(1).argument()]).succeeded();
-    let services = [Service::start(database.url()), Service::start(database.url())];
-    let [used, unused] = services.each_ref().map(Service::client);
-    let path = location(&used).await;
-    let filter = used.get(&path).await.body;
-    postgres.kill();
-    assert_eq!(used.get(&path).await.body, filter);
-    assert_eq!(location(&used).await, path);
-    for path in [PATH, &*path] {
-        let response = unused.get(path).await;
-        assert_eq!((response.status.as_u16(), response.header("retry-after")), (503, "5"), "{path}");
+        database.psql(&format!("UPDATE hash_filters SET bytes = decode('{bytes}', 'hex')"));
     }
 }
 
@@ -149,9 +130,7 @@ async fn filters_in_memory_do_not_wait_for_reads() {
     let database = TestDatabase::create_on(postgres.url());
     indexer(database.url(), &["migrate"]).succeeded();
     indexer(database.url(), &["ingest", &library(1).argument()]).succeeded();
-    let variables = [("RATE_LIMIT_BULK", "1000000")];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(database.url(), &options);
+    let service = Service::start(database.url());
     let client = service.client();
     let path = location(&client).await;
     let filter = client.get(&path).await.body;
@@ -167,18 +146,4 @@ async fn filters_in_memory_do_not_wait_for_reads() {
     assert_eq!(read.await.unwrap().status, 503);
     postgres.thaw();
     assert!(Duration::ZERO < longest && longest < Duration::from_secs(1), "{longest:?}");
-}
-
-#[tokio::test]
-async fn filters_count_in_the_group_bulk() {
-    let index = Index::new(library(1)).await;
-    let options = ServiceOptions { variables: &[("RATE_LIMIT_BULK", "2")], ..ServiceOptions::default() };
-    let service = Service::start_with(index.database.url(), &options);
-    let client = service.client();
-    let path = location(&client).await;
-    assert_eq!(client.get(&path).await.status, 200);
-    for path in [PATH, &*path] {
-        let refused = client.get(path).await;
-        assert_eq!((refused.status.as_u16(), refused.header("ratelimit-policy")), (429, "\"bulk\";q=2;w=60"));
-    }
 }

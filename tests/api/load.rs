@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_tests::PrivateRedis;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::*;
 
@@ -63,53 +61,5 @@ async fn lists_do_not_starve_lookups() {
     for shed in responses.iter().filter(|response| response.status != 200) {
         assert_eq!(shed.status, 503);
         assert!(!shed.header("retry-after").is_empty());
-    }
-}
-
-/// Makes every list wait until the table `gate` is empty.
-const GATED_LISTS: &str = "CREATE TABLE gate AS SELECT 1;
-     ALTER TABLE chartsets RENAME TO stored_chartsets;
-     CREATE FUNCTION pass_gate() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
-     BEGIN
-         IF current_query() LIKE '%AS counted%' THEN
-             WHILE EXISTS (SELECT FROM gate) LOOP PERFORM pg_sleep(0.01); END LOOP;
-         END IF;
-         RETURN true;
-     END $$;
-     CREATE VIEW chartsets AS SELECT * FROM stored_chartsets WHERE pass_gate()";
-
-/// Longer than searches may wait without a break before further ones are rejected.
-const BURST: Duration = Duration::from_millis(600);
-
-/// Under overload a list is rejected before Redis is asked for its page.
-#[tokio::test]
-async fn rejected_searches_read_nothing_from_redis() {
-    let (database, redis) = (TestDatabase::migrated().await, PrivateRedis::start(&[]));
-    let library = Library::new();
-    library.osu("alpha/1 one/a.osu", ChartSpec::default());
-    indexer(database.url(), &["ingest", &library.argument()]).succeeded();
-    let _ = database.psql(GATED_LISTS);
-    let redis_url = redis.url();
-    let variables = [("POSTGRES_MAX_SEARCHES", "1"), ("REDIS_URL", redis_url.as_str())];
-    let service =
-        Service::start_with(database.url(), &ServiceOptions { variables: &variables, ..Default::default() });
-    let list = |number: u32| {
-        let client = service.client();
-        async move { client.get(&format!("/api/chartsets?lengthMax={}", 1_000 + number)).await.status }
-    };
-    // One runs, the others wait for it.
-    let mut accepted: JoinSet<_> = (0..3).map(list).collect();
-    let is_running = async || (database.psql(RUNNING) == "1").then_some(());
-    within(Duration::from_secs(3), is_running).await;
-    sleep(BURST).await;
-    let before = redis.calls("get");
-    for number in 3..20 {
-        assert_eq!(list(number).await, 503);
-    }
-    assert_eq!(redis.calls("get"), before);
-    assert_eq!(database.psql(RUNNING), "1");
-    let _ = database.psql("DELETE FROM gate");
-    while let Some(status) = accepted.join_next().await {
-        assert_eq!(status.unwrap(), 200);
     }
 }

@@ -27,19 +27,18 @@ fn wait_after(service: &Service, sequence: u64) -> impl Future<Output = Response
 }
 
 /// Waits until this number of requests wait.
-async fn wait_until_waiting(service: &Service, number: usize) {
+async fn wait_until_waiting(service: &Service, number: u32) {
     let private = service.private_client();
-    let line = format!("chart_index_long_polls_active {number}");
     let is_shown = async || {
-        let metrics = private.get("/metrics").await;
-        String::from_utf8(metrics.body).unwrap().lines().any(|sample| sample == line).then_some(())
+        let waiting = private.metric("chart_index_long_polls_active").await;
+        (waiting == Some(number.into())).then_some(())
     };
     within(TIMEOUT, is_shown).await;
 }
 
 /// The seconds that all requests of the feed have taken.
 async fn total_duration(service: &Service) -> f64 {
-    let metrics = String::from_utf8(service.private_client().get("/metrics").await.body).unwrap();
+    let metrics = service.private_client().metrics().await;
     let is_of_feed = |line: &&str| {
         line.starts_with("http_server_request_duration_seconds_sum")
             && line.contains("http_route=\"/api/changes\"")

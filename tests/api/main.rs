@@ -33,11 +33,13 @@ mod serving;
 mod standby;
 mod variants;
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_tests::{
-    ChartSpec, Client, IndexerRun, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis,
-    indexer, program_command, within,
+    ChartSpec, Client, IndexerRun, Library, Response, Service, ServiceOptions, Shared, TestDatabase,
+    TestRedis, indexer, program_command, within,
 };
 
 /// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional
@@ -81,25 +83,58 @@ const PAGES: [&str; 32] = [
 ];
 
 /// A library, a database with its charts, and a service.
-struct Index {
+struct Instance {
     library: Library,
     database: TestDatabase,
     redis: TestRedis,
     service: Service,
-    client: Client,
 }
 
-impl Index {
+impl Instance {
     /// Ingests the library and starts a service.
-    async fn new(library: Library) -> Self {
+    async fn start(library: Library) -> Self {
         let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
+        indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let variables = [("REDIS_URL", redis.url())];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);
-        let client = service.client();
-        let index = Self { library, database, redis, service, client };
-        index.ingest();
-        index
+        Self { library, database, redis, service }
+    }
+}
+
+/// An instance, and the client of a test: connections do not outlive the runtime of their test.
+struct Index {
+    instance: Arc<Instance>,
+    client: Client,
+}
+
+impl Deref for Index {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
+}
+
+impl Index {
+    /// One that the test may change.
+    async fn new(library: Library) -> Self {
+        Self::of(Arc::new(Instance::start(library).await))
+    }
+
+    /// One that tests share, which only read it.
+    async fn shared(shared: &Shared<Instance>, library: impl FnOnce() -> Library) -> Self {
+        Self::of(shared.get_or_start(async || Instance::start(library()).await).await)
+    }
+
+    /// One without charts.
+    async fn empty() -> Self {
+        static EMPTY: Shared<Instance> = Shared::empty();
+        Self::shared(&EMPTY, Library::new).await
+    }
+
+    fn of(instance: Arc<Instance>) -> Self {
+        Self { client: instance.service.client(), instance }
     }
 
     /// Ingests the library again and returns the summary.

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// An index, and a service that reads objects from a folder, without Redis.
+/// A database, and a service that reads objects from a folder, without Redis.
 struct Site {
-    index: Index,
+    database: TestDatabase,
     folder: TempDir,
     service: Service,
     hash: String,
@@ -21,19 +21,19 @@ impl Site {
     async fn new(arguments: &[&str]) -> Self {
         let library = Library::new();
         let hash = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
-        let (index, folder) = (Index::new(library).await, tempfile::tempdir().expect("a folder"));
-        run(&index, &folder, &["objects", "migrate"]);
-        let service = start(&index, &folder, arguments);
-        Self { index, folder, service, hash }
+        let (database, folder) = (TestDatabase::migrated().await, tempfile::tempdir().expect("a folder"));
+        run(&database, &folder, &["ingest", &library.argument()]);
+        let service = start(&database, &folder, arguments);
+        Self { database, folder, service, hash }
     }
 
     /// Starts a service, of which nothing is cached.
-    fn restart(&mut self, arguments: &[&str]) {
-        self.service = start(&self.index, &self.folder, arguments);
+    fn restart(&mut self) {
+        self.service = start(&self.database, &self.folder, &[]);
     }
 
     fn indexer(&self, arguments: &[&str]) {
-        run(&self.index, &self.folder, arguments);
+        run(&self.database, &self.folder, arguments);
     }
 
     fn paths(&self) -> [String; 2] {
@@ -42,7 +42,7 @@ impl Site {
 
     fn object(&self) -> PathBuf {
         let statement = "SELECT substring(name, 1, 2) || '/' || name FROM (SELECT encode(object, 'hex') AS name FROM rox_files) AS files";
-        self.folder.path().join(self.index.database.psql(statement))
+        self.folder.path().join(self.database.psql(statement))
     }
 }
 
@@ -50,23 +50,23 @@ fn url(folder: &TempDir) -> String {
     format!("file://{}", folder.path().display())
 }
 
-fn run(index: &Index, folder: &TempDir, arguments: &[&str]) {
-    let mut command = indexer_command(index.database.url(), arguments);
+fn run(database: &TestDatabase, folder: &TempDir, arguments: &[&str]) {
+    let mut command = indexer_command(database.url(), arguments);
     IndexerRun::run(command.env("OBJECT_STORE_URL", url(folder))).succeeded();
 }
 
-fn start(index: &Index, folder: &TempDir, arguments: &[&str]) -> Service {
+fn start(database: &TestDatabase, folder: &TempDir, arguments: &[&str]) -> Service {
     let url = url(folder);
     let variables = [("OBJECT_STORE_URL", &*url)];
     let options = ServiceOptions { arguments, variables: &variables, ..ServiceOptions::default() };
-    Service::start_with(index.database.url(), &options)
+    Service::start_with(database.url(), &options)
 }
 
 #[tokio::test]
 async fn responses_do_not_depend_on_the_place() {
     let site = Site::new(&[]).await;
-    assert_eq!(site.index.database.psql("SELECT count(*) FROM rox_files WHERE bytes IS NULL"), "1");
-    let (in_postgresql, from_objects) = (Service::start(site.index.database.url()), site.service.client());
+    assert_eq!(site.database.psql("SELECT count(*) FROM rox_files WHERE bytes IS NULL"), "1");
+    let (in_postgresql, from_objects) = (Service::start(site.database.url()), site.service.client());
     // That of PostgreSQL needs the files there.
     let mut responses = Vec::new();
     for path in site.paths() {
@@ -89,7 +89,7 @@ async fn lost_objects_are_not_served() {
     fs::write(site.object(), "other").expect("the object is written");
     assert_eq!(site.service.client().get(&rox).await.status, 500);
     fs::remove_file(site.object()).expect("the object is deleted");
-    site.restart(&[]);
+    site.restart();
     for path in [&rox, &preview] {
         let response = site.service.client().get(path).await;
         assert_eq!((response.status.as_u16(), response.header("cache-control")), (500, "no-store"), "{path}");
@@ -97,7 +97,7 @@ async fn lost_objects_are_not_served() {
     let lookup = site.service.client().get(&format!("/api/charts/{}", site.hash)).await;
     assert_eq!(lookup.json()["status"], "known");
     // Without the setting they are not served either.
-    site.service = Service::start(site.index.database.url());
+    site.service = Service::start(site.database.url());
     assert_eq!(site.service.client().get(&preview).await.status, 500);
 }
 
@@ -120,8 +120,7 @@ async fn removed_file_is_gone_and_comes_back() {
 /// `objects gc` deletes the objects of files that were moved back.
 #[tokio::test]
 async fn moved_files_are_not_redirected_to() {
-    let mut site = Site::new(&[]).await;
-    site.restart(&["--objects-public-url", "https://files.example/rox/"]);
+    let site = Site::new(&["--objects-public-url", "https://files.example/rox/"]).await;
     let [path, _] = site.paths();
     let client = site.service.client();
     assert_eq!(client.get(&path).await.status, 302);
@@ -131,10 +130,9 @@ async fn moved_files_are_not_redirected_to() {
 
 #[tokio::test]
 async fn public_objects_are_redirected_to() {
-    let mut site = Site::new(&[]).await;
     let arguments =
         ["--objects-public-url", "https://files.example/rox/", "--cdn-max-age-seconds", "2592000"];
-    site.restart(&arguments);
+    let site = Site::new(&arguments).await;
     let [path, preview] = site.paths();
     let (client, object) = (site.service.client(), site.object());
     let name = object.strip_prefix(site.folder.path()).expect("in the folder").to_str().expect("UTF-8");

@@ -22,12 +22,12 @@ struct Outage {
 }
 
 impl Outage {
-    async fn new() -> Self {
-        Self::with_role("postgres").await
+    fn new() -> Self {
+        Self::with_role("postgres")
     }
 
     /// The service logs in as this role.
-    async fn with_role(role: &str) -> Self {
+    fn with_role(role: &str) -> Self {
         let postgres = PrivatePostgres::start();
         let url = postgres.url().replace("postgres@", &format!("{role}@"));
         if role != "postgres" {
@@ -36,13 +36,10 @@ impl Outage {
         let library = Library::new();
         let chart = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
         for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
-            let run = indexer(postgres.url(), arguments);
-            assert_eq!(run.code, Some(0), "{}", run.stderr);
+            indexer(postgres.url(), arguments).succeeded();
         }
-        let service = Service::start(&url);
         let unknown = "0".repeat(64);
-        let list = service.client().get("/api/chartsets").await.json();
-        let id = list["items"][0]["id"].as_str().expect("a chartset").to_owned();
+        let id = TestDatabase::psql_on(postgres.url(), "SELECT id FROM chartsets");
         let paths = vec![
             (format!("/api/charts/{chart}"), 200),
             (format!("/api/charts/{chart}/rox"), 200),
@@ -54,10 +51,15 @@ impl Outage {
             (format!("/api/chartsets/{id}"), 200),
             (format!("/go/chartset/{id}"), 302),
         ];
-        // A new service has nothing cached.
-        drop(service);
         let service = Service::start(&url);
         Self { postgres, service, paths, readiness: 200 }
+    }
+
+    /// The redirect to the hash filter, and the filter. They are cached apart from other responses.
+    fn hash_filter(&self) -> [(String, u16); 2] {
+        let path = "/api/charts/filter";
+        let last = TestDatabase::psql_on(self.postgres.url(), "SELECT max(sequence) FROM hash_filters");
+        [(path.to_owned(), 302), (format!("{path}/{last}"), 200)]
     }
 
     /// Every response is a 503 problem with `Retry-After`, and none is `unknown` or 404.
@@ -114,20 +116,33 @@ impl Outage {
     }
 }
 
+/// Also a service that starts meanwhile.
 #[tokio::test]
 async fn killed_postgresql_is_503_and_recovers() {
-    let mut outage = Outage::new().await;
+    let mut outage = Outage::new();
     // Pages of the feed are never cached.
     outage.paths.push(("/api/changes".into(), 200));
+    outage.paths.extend(outage.hash_filter());
     outage.postgres.kill();
     outage.assert_unavailable().await;
+    let starting = Service::start(outage.postgres.url());
+    let running = std::mem::replace(&mut outage.service, starting);
+    outage.readiness = 503;
+    let address =
+        outage.postgres.url().rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0;
+    let log = outage.service.log().join("\n");
+    let cause = format!("cannot connect to {address}: Connection refused");
+    assert!(log.contains("not ready") && log.contains(&cause), "{log}");
+    outage.assert_unavailable().await;
     outage.postgres.restart();
+    outage.assert_recovers().await;
+    outage.service = running;
     outage.assert_recovers().await;
 }
 
 #[tokio::test]
 async fn frozen_postgresql_is_503_within_the_deadline() {
-    let outage = Outage::new().await;
+    let outage = Outage::new();
     assert_eq!(outage.service.private_client().get("/readyz").await.status, 200, "connected");
     outage.postgres.freeze();
     let since = Instant::now();
@@ -138,26 +153,34 @@ async fn frozen_postgresql_is_503_within_the_deadline() {
     outage.assert_recovers().await;
 }
 
-/// Cached responses are served for longer than they are fresh.
+/// Cached responses are served for longer than they are fresh, also in a batch.
 #[tokio::test]
 async fn cached_responses_are_served_without_postgresql() {
-    let outage = Outage::new().await;
+    let mut outage = Outage::new();
+    outage.paths.extend(outage.hash_filter());
     outage.assert_cached().await;
     outage.postgres.kill();
     let killed = Instant::now();
     while killed.elapsed() < Duration::from_secs(7) {
         outage.assert_serves_cached().await;
     }
-    let not_cached = format!("/api/charts/{}", "1".repeat(64));
-    assert_eq!(outage.service.client().get(&not_cached).await.status, 503);
+    let not_cached = "1".repeat(64);
+    let client = outage.service.client();
+    assert_eq!(client.get(&format!("/api/charts/{not_cached}")).await.status, 503);
+    let cached = "0".repeat(64);
+    for (hashes, status) in [(&[&cached][..], 200), (&[&cached, &not_cached], 503)] {
+        let batch = client.look_up("", &serde_json::json!({ "hashes": hashes })).await;
+        assert_eq!(batch.status, status, "{hashes:?}");
+    }
     outage.postgres.restart();
     outage.assert_recovers().await;
 }
 
-/// Also if the catalogue changed in the last seconds, as it does all the time while an ingest runs.
+/// A request with a stale cached response waits for PostgreSQL at most half a second. Also if the catalogue
+/// changed in the last seconds, as it does all the time while an ingest runs.
 #[tokio::test]
-async fn cached_responses_outlive_a_change_before_an_outage() {
-    let mut outage = Outage::new().await;
+async fn cached_responses_are_served_while_postgresql_hangs() {
+    let mut outage = Outage::new();
     let lists = (1..=10).flat_map(|number| {
         [format!("/api/chartsets?bpmMin={number}"), format!("/?mainBpmMin={number}")].map(|path| (path, 200))
     });
@@ -172,50 +195,23 @@ async fn cached_responses_outlive_a_change_before_an_outage() {
     within(CHANGE_TIMEOUT, async || (client.get(&lookup).await.json()["status"] == "known").then_some(()))
         .await;
     outage.postgres.freeze();
-    outage.assert_serves_cached().await;
-    outage.postgres.thaw();
-    outage.assert_recovers().await;
-}
-
-/// A request with a stale cached response waits for PostgreSQL at most half a second.
-#[tokio::test]
-async fn cached_responses_are_served_while_postgresql_hangs() {
-    let outage = Outage::new().await;
-    outage.assert_cached().await;
-    outage.postgres.freeze();
     let frozen = Instant::now();
     while frozen.elapsed() < Duration::from_secs(5) {
         for (path, expected) in &outage.paths {
             let start = Instant::now();
-            assert_eq!(outage.service.client().get(path).await.status, *expected, "{path}");
+            assert_eq!(client.get(path).await.status, *expected, "{path}");
             assert!(start.elapsed() < Duration::from_secs(2), "{path} took {:?}", start.elapsed());
         }
     }
+    outage.assert_health(200).await;
     outage.postgres.thaw();
-    outage.assert_recovers().await;
-}
-
-/// The server starts without PostgreSQL.
-#[tokio::test]
-async fn service_starts_without_postgresql() {
-    let mut outage = Outage::new().await;
-    outage.postgres.kill();
-    outage.service = Service::start(outage.postgres.url());
-    outage.readiness = 503;
-    let address =
-        outage.postgres.url().rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0;
-    let log = outage.service.log().join("\n");
-    let cause = format!("cannot connect to {address}: Connection refused");
-    assert!(log.contains("not ready") && log.contains(&cause), "{log}");
-    outage.assert_unavailable().await;
-    outage.postgres.restart();
     outage.assert_recovers().await;
 }
 
 /// As while a password is being rotated. PostgreSQL runs again, and refuses the login of the service.
 #[tokio::test]
 async fn refused_login_is_503_until_it_is_permitted() {
-    let outage = Outage::with_role("app").await;
+    let outage = Outage::with_role("app");
     let alter = |verb: &str| TestDatabase::psql_on(outage.postgres.url(), &format!("ALTER ROLE app {verb}"));
     alter("NOLOGIN");
     outage.postgres.stop();

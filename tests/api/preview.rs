@@ -1,5 +1,7 @@
 //! `GET /api/charts/{hash}/preview` (docs/api.md, "Chart preview").
 
+use chart_index_tests::notes_of_preview;
+
 use super::*;
 
 /// A chart whose preview is larger than the smallest body that is sent as gzip.
@@ -8,10 +10,15 @@ fn long_chart() -> ChartSpec {
     ChartSpec { notes: notes.collect(), ..ChartSpec::default() }
 }
 
-async fn one_chart() -> (Index, String) {
+fn library() -> Library {
     let library = Library::new();
-    let chart = library.osu("alpha/1 one/a.osu", long_chart());
-    (Index::new(library).await, chart.note_hash())
+    library.osu("alpha/1 one/a.osu", long_chart());
+    library
+}
+
+async fn one_chart() -> (Index, String) {
+    static ONE_CHART: Shared<Instance> = Shared::empty();
+    (Index::shared(&ONE_CHART, library).await, long_chart().note_hash())
 }
 
 /// A client can rebuild the bytes of the note hash from a preview.
@@ -26,18 +33,7 @@ async fn preview_reproduces_the_note_hash() {
     assert_eq!(preview["lengthMs"], chart["lengthMs"]);
     assert_eq!(preview["timing"][0][1], chart["bpmMain"]);
     assert_eq!(preview["scroll"], serde_json::json!([]));
-    let mut notes: Vec<(i64, u8, Option<i64>)> = Vec::new();
-    for (column, numbers) in (0..).zip(preview["columns"].as_array().unwrap()) {
-        let mut start = 0;
-        for number in numbers.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()) {
-            if number < 0 {
-                notes.last_mut().unwrap().2 = Some(start - number);
-            } else {
-                start += number;
-                notes.push((start, column, None));
-            }
-        }
-    }
+    let notes = notes_of_preview(&preview);
     assert_eq!(notes.len(), 600);
     assert_eq!(ChartSpec { notes, ..long_chart() }.note_hash(), hash);
 }
@@ -68,7 +64,7 @@ async fn preview_is_immutable_json_with_gzip() {
 /// Unknown and removed charts are 404, cacheable for 60 seconds, even if the client sends `If-None-Match`.
 #[tokio::test]
 async fn unknown_and_removed_charts_have_no_preview() {
-    let (index, hash) = one_chart().await;
+    let (index, hash) = (Index::new(library()).await, long_chart().note_hash());
     let replica = Service::start_with(
         index.database.url(),
         &ServiceOptions { variables: &[("REDIS_URL", index.redis.url())], ..ServiceOptions::default() },
@@ -93,31 +89,4 @@ async fn unknown_and_removed_charts_have_no_preview() {
     index.wait_for_status(&path, 200).await;
     let back = async || (replica.client().get(&path).await.status == 200).then_some(());
     within(CHANGE_TIMEOUT, back).await;
-}
-
-#[tokio::test]
-async fn malformed_hash_has_no_preview() {
-    let index = Index::new(Library::new()).await;
-    for hash in ["x", &"A".repeat(64), &"0".repeat(63)] {
-        let response = index.get(&format!("/api/charts/{hash}/preview")).await;
-        assert_eq!(response.status, 400, "{hash}");
-        assert_eq!(response.json()["type"], "/problems/malformed-hash");
-    }
-}
-
-/// Previews count in a group of their own: a list that shows many of them leaves the details of chartsets.
-#[tokio::test]
-async fn previews_have_their_own_limit() {
-    let database = TestDatabase::migrated().await;
-    let arguments = ["--rate-limit-preview", "1"];
-    let service = Service::start_with(
-        database.url(),
-        &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },
-    );
-    let preview = format!("/api/charts/{}/preview", "0".repeat(64));
-    let mut statuses = Vec::new();
-    for path in [&*preview, &preview, "/api/chartsets/0000000000000000"] {
-        statuses.push(service.client().get(path).await.status.as_u16());
-    }
-    assert_eq!(statuses, [404, 429, 404]);
 }

@@ -34,22 +34,3 @@ async fn chartset_redirects_to_its_source_page() {
         (404, "application/problem+json")
     );
 }
-
-/// Replicas share the cached source. The address of its page is a setting of each replica.
-#[tokio::test]
-async fn source_pages_are_not_cached_across_replicas() {
-    let library = Library::new();
-    library.osu("alpha/12 set/a.osu", ChartSpec { title: "set".into(), ..ChartSpec::default() });
-    let index = Index::new(library).await;
-    let path = format!("/go/chartset/{}", index.id_of("set").await);
-    let variables = [("REDIS_URL", index.redis.url()), ("ALPHA_SOURCE_PAGE", "https://other.example/s")];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let other = Service::start_with(index.database.url(), &options);
-    let assert_redirects = async || {
-        let (here, there) = (index.get(&path).await, other.client().get(&path).await);
-        assert!(here.header("location").ends_with(".example/sets/12"), "{}", here.header("location"));
-        assert_eq!(there.header("location"), "https://other.example/s/12");
-    };
-    assert_redirects().await;
-    assert_redirects().await;
-}

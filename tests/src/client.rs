@@ -97,6 +97,23 @@ impl Client {
         self.try_send(method, path, headers, body).await.expect("the service responds")
     }
 
+    /// `POST /api/charts/lookup`, with a query string or none.
+    pub async fn look_up(&self, query: &str, body: &serde_json::Value) -> Response {
+        let headers = [("content-type", "application/json")];
+        self.send(Method::POST, &format!("/api/charts/lookup{query}"), &headers, body.to_string()).await
+    }
+
+    /// The metrics of a private listener.
+    pub async fn metrics(&self) -> String {
+        String::from_utf8(self.get("/metrics").await.body).expect("UTF-8")
+    }
+
+    /// The value of a metric with its labels, e.g. `hits_total{kind="a"}`.
+    pub async fn metric(&self, metric: &str) -> Option<f64> {
+        let metrics = self.metrics().await;
+        metrics.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix(' ')?.parse().ok())
+    }
+
     /// Sends a request with a body that never ends.
     pub async fn send_endless(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
         let body = reqwest::Body::wrap(EndlessBody);

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::programs::indexer;
+use crate::samples;
 
 /// A database on the server of the test run (`TEST_DATABASE_URL`). Dropping the value drops the
 /// database.
@@ -27,15 +28,30 @@ impl TestDatabase {
     #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
     pub async fn migrated() -> Self {
         static MIGRATED: OnceLock<String> = OnceLock::new();
+        Self::copy_of_filled(&MIGRATED, "migrated", &[&["migrate"]])
+    }
+
+    /// The same with the sample library, which is ingested once per process.
+    #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
+    pub async fn with_samples() -> Self {
+        static WITH_SAMPLES: OnceLock<String> = OnceLock::new();
+        let samples = samples();
+        let ingest = ["ingest", samples.to_str().expect("a readable path")];
+        Self::copy_of_filled(&WITH_SAMPLES, "samples", &[&["migrate"], &ingest])
+    }
+
+    fn copy_of_filled(filled: &OnceLock<String>, kind: &str, commands: &[&[&str]]) -> Self {
         let admin_url = server_url();
-        let migrated = MIGRATED.get_or_init(|| {
-            let name = format!("migrated_{}", std::process::id());
+        let filled = filled.get_or_init(|| {
+            let name = format!("{kind}_{}", std::process::id());
             psql(&admin_url, &format!("DROP DATABASE IF EXISTS {name}"));
             psql(&admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0"));
-            indexer(&url_of(&admin_url, &name), &["migrate"]).succeeded();
+            for command in commands {
+                indexer(&url_of(&admin_url, &name), command).succeeded();
+            }
             name
         });
-        Self::copy_of(migrated, &admin_url)
+        Self::copy_of(filled, &admin_url)
     }
 
     /// Creates an empty database on another server.

@@ -21,22 +21,24 @@ mod programs;
 mod proxy;
 mod random;
 mod redis;
+mod shared;
 mod telemetry;
 
 pub use client::{Client, Response, http_client_builder, paths_of_all_kinds};
 pub use database::TestDatabase;
-pub use library::{ChartSpec, Library};
+pub use library::{ChartSpec, Library, notes_of_preview};
 pub use meilisearch::PrivateMeilisearch;
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
 pub use programs::{
     IndexerRun, ReplicaAddresses, RunningIndexer, Service, ServiceOptions, fixed_address, generate_catalogue,
-    hash_command, indexer, indexer_command, program, program_command,
+    hash_command, indexer, indexer_command, program, program_command, send_signal,
 };
 pub use proxy::Proxy;
 pub use random::Random;
 pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};
+pub use shared::Shared;
 pub use telemetry::{RecordedSpan, RecordedTelemetry, Series, series};
 
 use std::path::{Path, PathBuf};

@@ -188,3 +188,20 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     }
     files
 }
+
+/// The notes of a preview (docs/formats/preview.md), as those of a [`ChartSpec`].
+pub fn notes_of_preview(preview: &serde_json::Value) -> Vec<(i64, u8, Option<i64>)> {
+    let mut notes: Vec<(i64, u8, Option<i64>)> = Vec::new();
+    for (column, steps) in (0..).zip(preview["columns"].as_array().expect("columns")) {
+        let mut start = 0;
+        for step in steps.as_array().expect("a column").iter().map(|step| step.as_i64().expect("a number")) {
+            if step < 0 {
+                notes.last_mut().expect("a long note has a start").2 = Some(start - step);
+            } else {
+                start += step;
+                notes.push((start, column, None));
+            }
+        }
+    }
+    notes
+}

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::programs::fixed_address;
+use crate::programs::{fixed_address, send_signal};
 
 /// Maximum time until a server listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -95,9 +95,7 @@ impl PrivateMeilisearch {
     }
 
     fn signal(&self, signal: &str) {
-        let process = self.child.lock().expect("no test panicked").id().to_string();
-        let status = Command::new("kill").args(["-s", signal, &process]).status().expect("kill starts");
-        assert!(status.success(), "the server gets the signal {signal}");
+        send_signal(self.process_id(), signal);
     }
 
     fn wait_until_it_listens(&self) {

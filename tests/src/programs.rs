@@ -113,8 +113,7 @@ impl Service {
 
     /// Sends SIGTERM, as an orchestrator does.
     pub fn terminate(&self) {
-        let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill reaches the service");
+        send_signal(self.child.id(), "TERM");
     }
 
     /// Waits for the end of the service and returns its exit code.
@@ -145,7 +144,7 @@ fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
     let public: String = listen(options.addresses.map(|addresses| addresses.public));
     let private = listen(options.addresses.map(|addresses| addresses.private));
     // The limits are higher than tests need. Tests of the limits set their own.
-    let rate_limits = ["LOOKUP", "ROX", "LIST", "DETAIL", "PREVIEW", "PAGE", "OTHER"]
+    let rate_limits = ["LOOKUP", "ROX", "LIST", "DETAIL", "PREVIEW", "BULK", "FEED", "PAGE", "OTHER"]
         .map(|group| format!("RATE_LIMIT_{group}"));
     command
         .arg("serve")
@@ -237,14 +236,13 @@ impl RunningIndexer {
 
     /// The samples of the metrics whose names start with the prefix.
     pub async fn samples(&self, prefix: &str) -> Vec<String> {
-        let text = String::from_utf8(self.client().get("/metrics").await.body).expect("UTF-8");
+        let text = self.client().metrics().await;
         text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
     }
 
     /// The value of a metric with its labels, e.g. `hits_total{kind="a"}`.
     pub async fn metric(&self, metric: &str) -> Option<f64> {
-        let samples = self.samples(&format!("{metric} ")).await;
-        samples.first()?.rsplit_once(' ')?.1.parse().ok()
+        self.client().metric(metric).await
     }
 
     /// Sends SIGTERM, as an orchestrator does.
@@ -254,8 +252,7 @@ impl RunningIndexer {
 
     /// Sends a signal, such as `STOP`.
     pub fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill reaches the command");
+        send_signal(self.child.id(), signal);
     }
 
     /// Waits for the end of the command and returns its exit code.
@@ -269,6 +266,12 @@ impl Drop for RunningIndexer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends a signal, such as `TERM`, to a process.
+pub fn send_signal(process_id: u32, signal: &str) {
+    let status = Command::new("kill").args(["-s", signal, &process_id.to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill reaches the process");
 }
 
 /// The output and the exit code of a process of `chart-indexer` or another program.

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::programs::send_signal;
+
 /// A Redis server that a test may kill, freeze and restart. Killed when dropped.
 #[derive(Debug)]
 pub struct PrivateRedis {
@@ -82,17 +84,12 @@ impl PrivateRedis {
 
     /// Stops the process: connections stay open, but the server does not reply.
     pub fn freeze(&self) {
-        self.signal("-STOP");
+        send_signal(self.process.id(), "STOP");
     }
 
     /// Continues a frozen process.
     pub fn thaw(&self) {
-        self.signal("-CONT");
-    }
-
-    fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "kill reaches the server");
+        send_signal(self.process.id(), "CONT");
     }
 }
 

@@ -107,7 +107,7 @@ async fn page_has_the_rating_and_patterns() {
 
 #[tokio::test]
 async fn other_charts_of_the_set_are_linked() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let id = site.id_of("One").await;
     let set = site.html(&format!("/chartsets/{id}")).await;
     let charts = links(&set, "/charts/");
@@ -159,7 +159,7 @@ async fn removed_chart_is_404_and_not_indexed() {
 
 #[tokio::test]
 async fn malformed_hash_is_400() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     let response = site.get("/charts/x").await;
     assert_eq!((response.status.as_u16(), response.header("content-type")), (400, HTML));
     assert_eq!(site.get(&format!("/charts/{}", "0".repeat(64))).await.status, 404);

@@ -54,14 +54,14 @@ async fn charts_are_ordered_by_keys_and_rating() {
 
 #[tokio::test]
 async fn set_without_a_source_says_so() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html(&format!("/chartsets/{}", site.id_of("Three").await)).await;
     assert!(html.contains("This set has no public source") && !html.contains("/go/chartset/"), "{html}");
 }
 
 #[tokio::test]
 async fn unknown_set_is_404_and_not_indexed() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for id in ["0000000000000000", "x"] {
         let response = site.get(&format!("/chartsets/{id}")).await;
         assert_eq!((response.status.as_u16(), response.header("content-type")), (404, HTML));

@@ -31,7 +31,7 @@ async fn charts_are_compared_by_their_numbers() {
 
 #[tokio::test]
 async fn mistakes_name_the_chart() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     let zeros = "0".repeat(64);
     for (path, status, text) in [
         ("/compare".to_owned(), 400, "a: accepts a note hash of 64 digits, or the address of a chart"),

@@ -8,7 +8,7 @@ use super::*;
 
 #[tokio::test]
 async fn page_has_the_charts_of_a_creator() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::with(&library(), &[PUBLIC_URL]).await;
     site.set_rating("Easy", 120);
     site.set_rating("Hard", 310);
     site.database.psql(
@@ -78,7 +78,7 @@ async fn feed_has_what_came_last() {
 
 #[tokio::test]
 async fn removed_charts_are_not_listed() {
-    let site = Site::with(&library(), &[("RATE_LIMIT_PAGE", "1000000")]).await;
+    let site = Site::new(&library()).await;
     let html = site.html("/creators/amy").await;
     let hash = links(&html, "/charts/")[0].trim_start_matches("/charts/").to_owned();
     indexer(site.database.url(), &["remove", "chart", &hash]).succeeded();

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn links_of_examples_lead_to_what_the_index_has() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let list = site.client.get("/api/chartsets").await.json();
     let items = list["items"].as_array().unwrap();
     let newest = items.iter().find(|item| item["downloadUrl"].is_string()).unwrap()["id"].as_str().unwrap();
@@ -27,7 +27,7 @@ async fn links_of_examples_lead_to_what_the_index_has() {
 
 #[tokio::test]
 async fn links_of_an_empty_index_are_those_of_the_samples() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     let html = site.html("/docs/api/chart-lookup").await;
     let charts = links(&html, "/api/charts/");
     assert!(

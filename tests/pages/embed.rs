@@ -6,7 +6,7 @@ use super::*;
 async fn only_the_embedded_preview_may_be_framed() {
     let library = Library::new();
     let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
-    let site = Site::with(&library, &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::with(&library, &[PUBLIC_URL]).await;
     let path = format!("/embed/charts/{hash}");
     let policy_of = async |path: &str| site.get(path).await.header("content-security-policy").to_owned();
     let (embedded, page) = (policy_of(&path).await, policy_of(&format!("/charts/{hash}")).await);
@@ -47,7 +47,7 @@ async fn errors_are_shown_in_the_frame() {
 
 #[tokio::test]
 async fn hash_in_upper_case_is_redirected() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     for folder in ["/embed/charts", "/charts"] {
         let response = site.get(&format!("{folder}/{}", "A".repeat(64))).await;
         let expected = format!("{folder}/{}", "a".repeat(64));

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn form_of_an_error_follows_accept_and_path() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     let problem = "application/problem+json";
     for (path, accept, expected) in [
         ("/nowhere", BROWSER.1, HTML),
@@ -29,7 +29,7 @@ async fn form_of_an_error_follows_accept_and_path() {
 
 #[tokio::test]
 async fn head_of_an_error_has_the_headers_of_get() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     let get = site.get("/nowhere").await;
     let head = site.client.request(reqwest::Method::HEAD, "/nowhere", &[BROWSER]).await;
     assert_eq!((head.status, head.body.len()), (get.status, 0));
@@ -40,7 +40,7 @@ async fn head_of_an_error_has_the_headers_of_get() {
 
 #[tokio::test]
 async fn page_of_an_error_leads_on() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     for (path, heading) in [
         ("/nowhere", "No page is at this address"),
         (&format!("/charts/{}", "0".repeat(64)), "No chart is at this address"),
@@ -61,7 +61,7 @@ async fn page_of_an_error_leads_on() {
 
 #[tokio::test]
 async fn other_methods_are_405_pages() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     for path in ["/", "/chartsets/x", "/about", "/assets/x"] {
         let response = site.client.request(reqwest::Method::POST, path, &[BROWSER]).await;
         assert_eq!((response.status.as_u16(), response.header("allow")), (405, "GET, HEAD"), "{path}");
@@ -71,7 +71,7 @@ async fn other_methods_are_405_pages() {
 
 #[tokio::test]
 async fn unknown_assets_are_404() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     for path in ["/assets/none.000000000000.css", "/assets/style.css", "/assets/..%2FCargo.toml"] {
         assert_eq!(site.get(path).await.status, 404, "{path}");
     }

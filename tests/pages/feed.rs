@@ -6,7 +6,7 @@ const ATOM: &str = "http://www.w3.org/2005/Atom";
 
 #[tokio::test]
 async fn feed_has_the_sets_of_the_list() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::public().await;
     let response = site.get("/feed.atom?creator=zoe").await;
     assert_eq!(
         (response.status.as_u16(), response.header("content-type")),
@@ -39,7 +39,7 @@ async fn feed_has_the_sets_of_the_list() {
 
 #[tokio::test]
 async fn malformed_filter_is_400() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     assert_eq!(site.get("/feed.atom?keys=9").await.status, 400);
     let empty = site.get("/feed.atom").await;
     assert!(roxmltree::Document::parse(std::str::from_utf8(&empty.body).unwrap()).is_ok());
@@ -47,7 +47,7 @@ async fn malformed_filter_is_400() {
 
 #[tokio::test]
 async fn changelog_is_a_feed() {
-    let site = Site::with(&Library::new(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::public().await;
     let text = String::from_utf8(site.get("/docs/changelog.atom").await.body).unwrap();
     let document = roxmltree::Document::parse(&text).unwrap();
     let first = |name: &str| document.descendants().find(|node| node.has_tag_name((ATOM, name)));

@@ -25,7 +25,7 @@ async fn pages(site: &Site) -> Vec<String> {
 
 #[tokio::test]
 async fn pages_are_conditional_cacheable_and_compressed() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let others = ["/feed.atom", "/robots.txt", "/ratings?keys=4"].map(str::to_owned);
     for path in pages(&site).await.into_iter().chain(others) {
         let plain = site.get(&path).await;
@@ -51,7 +51,7 @@ async fn pages_are_conditional_cacheable_and_compressed() {
 
 #[tokio::test]
 async fn all_html_has_the_policy() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for path in pages(&site).await.iter().map(String::as_str).chain(["/nowhere", "/?keys=9", "/ratings"]) {
         let response = site.get(path).await;
         assert_eq!(response.header("content-security-policy"), POLICY, "{path}");
@@ -62,21 +62,8 @@ async fn all_html_has_the_policy() {
 }
 
 #[tokio::test]
-async fn head_has_the_headers_of_get() {
-    let site = Site::new(&library()).await;
-    for path in pages(&site).await {
-        let get = site.get(&path).await;
-        let head = site.client.request(reqwest::Method::HEAD, &path, &[BROWSER]).await;
-        assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
-        for name in ["content-type", "content-length", "etag", "cache-control"] {
-            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn canonical_address_is_sorted_and_has_no_defaults() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::public().await;
     for (path, canonical) in [
         ("/", "/"),
         ("/?page=1&sort=updated&utm_source=x", "/"),
@@ -102,7 +89,7 @@ async fn canonical_address_is_sorted_and_has_no_defaults() {
 
 #[tokio::test]
 async fn assets_are_immutable_and_named_by_their_content() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     let html = site.html("/").await;
     let style = links(&html, "/assets/style.")[0].to_owned();
     let script = format!("/assets/page.{}", between(&html, "src=\"/assets/page.", "\""));
@@ -124,7 +111,7 @@ async fn assets_are_immutable_and_named_by_their_content() {
 
 #[tokio::test]
 async fn first_visit_is_three_requests_and_40_kb() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let page = site.client.get_with("/", &[("accept-encoding", "gzip")]).await;
     let html = site.html("/").await;
     let mut bytes = page.body.len();
@@ -153,6 +140,6 @@ async fn about_names_the_contact_and_the_terms() {
         html.contains("<a href=\"mailto:charts@operator.example\">charts@operator.example</a>"),
         "{html}"
     );
-    let html = Site::new(&Library::new()).await.html("/about").await;
+    let html = Site::empty().await.html("/about").await;
     assert!(html.contains("has not named a contact") && !html.contains("Use of the data"), "{html}");
 }

@@ -29,12 +29,17 @@ fn hostile() -> Vec<ChartSpec> {
     charts
 }
 
-async fn site() -> Site {
+fn library() -> Library {
     let library = Library::new();
     for (number, chart) in hostile().into_iter().enumerate() {
         library.osu(&format!("alpha/{} set/a.osu", number + 1), chart);
     }
-    Site::new(&library).await
+    library
+}
+
+async fn site() -> Site {
+    static SITE: Shared<Instance> = Shared::empty();
+    Site::shared(&SITE, library, &[]).await
 }
 
 fn assert_harmless(path: &str, html: &str) {

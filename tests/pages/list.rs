@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn list_has_a_line_for_each_chart() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html("/").await;
     assert!(html.contains("<p id=\"count\" role=\"status\">3 sets</p>"), "{html}");
     assert_eq!(titles(&html).len(), 3);
@@ -110,7 +110,7 @@ async fn curves_are_bars() {
 
 #[tokio::test]
 async fn filters_combine_and_each_can_be_removed() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html("/?creator=zoe&densityMin=5&keys=7&lengthMax=60&q=one").await;
     assert_eq!(titles(&html), ["One"]);
     let chips = between(&html, "aria-label=\"Active filters\">", "</ul>");
@@ -133,7 +133,7 @@ async fn filters_combine_and_each_can_be_removed() {
 
 #[tokio::test]
 async fn lengths_are_entered_as_minutes_and_seconds() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for sent in ["lengthMin=0:55&lengthMax=1%3A00", "lengthMin=0:55&lengthMax=60"] {
         let response = site.get(&format!("/?{sent}")).await;
         assert_eq!(
@@ -149,7 +149,7 @@ async fn lengths_are_entered_as_minutes_and_seconds() {
 
 #[tokio::test]
 async fn charts_that_match_all_filters_are_marked_in_their_place() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html("/?keys=7").await;
     let charts = between(&html, "<ul class=\"charts\">", "</ul>");
     assert!(charts.find("Easy").unwrap() < charts.find("Hard").unwrap(), "by keys: {charts}");
@@ -209,7 +209,7 @@ async fn search_without_a_result_names_the_closest_titles() {
 
 #[tokio::test]
 async fn sorting_is_by_links_that_reverse() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html("/?sort=title").await;
     assert_eq!(titles(&html), ["One", "Three", "Two"]);
     let sorts = between(&html, "aria-label=\"Sort\">", "</nav>");
@@ -220,7 +220,7 @@ async fn sorting_is_by_links_that_reverse() {
 }
 
 #[tokio::test]
-async fn sets_are_sorted_by_the_bpm_that_is_shown() {
+async fn bpm_is_the_main_one_that_is_shown() {
     let library = library();
     let plain = |number, title: &str| ChartSpec { title: title.into(), ..ChartSpec::numbered(number) };
     library.osu("alpha/50 fast/fast.osu", ChartSpec { bpm: 200.0, ..plain(1, "Fast") });
@@ -239,15 +239,7 @@ async fn sets_are_sorted_by_the_bpm_that_is_shown() {
         (earlier.status.as_u16(), earlier.header("location")),
         (303, "/?keys=4&order=asc&sort=mainBpm")
     );
-}
-
-/// The number that a row shows is the one that the filter compares.
-#[tokio::test]
-async fn bpm_is_the_main_one() {
-    let library = Library::new();
-    let effect = ChartSpec { bpm: 100.0, effect_bpm: Some(900.0), ..ChartSpec::numbered(2) };
-    library.osu("alpha/60 effect/effect.osu", effect);
-    let site = Site::new(&library).await;
+    // The number that a row shows is the one that the filter compares.
     for (range, number) in
         [("mainBpmMin=100&mainBpmMax=110", 1), ("mainBpmMin=500", 0), ("query=bpm%3E500", 0)]
     {
@@ -268,7 +260,7 @@ async fn bpm_is_the_main_one() {
 /// A form sends each pattern that is checked.
 #[tokio::test]
 async fn patterns_are_joined() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let response = site.get("/?pattern=stream%3A20&pattern=jack%3A20&keys=").await;
     let path = "/?pattern=jack%3A20,stream%3A20";
     assert_eq!((response.status.as_u16(), response.header("location")), (303, path));
@@ -280,7 +272,7 @@ async fn patterns_are_joined() {
 
 #[tokio::test]
 async fn pages_are_numbered_and_reach_every_set() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let mut seen = Vec::new();
     for page in 1..=3 {
         let html = site.html(&format!("/?page={page}&perPage=1&sort=title")).await;
@@ -323,7 +315,7 @@ async fn next_page_begins_after_the_last_set_of_this_one() {
 
 #[tokio::test]
 async fn view_is_a_parameter() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for (path, view) in [("/", ""), ("/?view=cards", "cards"), ("/?view=table", "")] {
         assert!(site.html(path).await.contains(&format!("id=\"list\" data-view=\"{view}\"")), "{path}");
     }
@@ -332,7 +324,7 @@ async fn view_is_a_parameter() {
 
 #[tokio::test]
 async fn empty_result_names_filters_and_what_is_found_without_them() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html("/?creator=zoe&keys=6").await;
     let empty = between(&html, "<div class=\"empty\"", "</div>");
     assert!(empty.contains("No set matches all of these filters"), "{empty}");
@@ -344,13 +336,13 @@ async fn empty_result_names_filters_and_what_is_found_without_them() {
     assert!(empty.contains("<a href=\"/\">without any filter</a>: 3 sets"), "{empty}");
     let html = site.html("/?keys=6").await;
     assert!(!between(&html, "<div class=\"empty\"", "</div>").contains("without any filter"), "{html}");
-    let nothing = Site::new(&Library::new()).await.html("/").await;
+    let nothing = Site::empty().await.html("/").await;
     assert!(nothing.contains("the index is empty") && nothing.contains(">0 sets</p>"), "{nothing}");
 }
 
 #[tokio::test]
 async fn malformed_parameter_is_400_at_its_field() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for (query, parameter) in [
         ("mainBpmMin=fast&q=one", "mainBpmMin"),
         ("bpmMin=fast&q=one", "mainBpmMin"),
@@ -384,7 +376,7 @@ async fn malformed_parameter_is_400_at_its_field() {
 /// What was typed gets parameters of its own; only exclusions and hints stay in the field.
 #[tokio::test]
 async fn typed_filters_become_chips() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let response = site.get("/?query=a+keys%3D4+rating%3E5").await;
     assert_eq!((response.status.as_u16(), response.header("location")), (303, "/?keys=4&q=a&ratingMin=5.01"));
     let html = site.html("/?query=a+-tag:nothing+keys%3D9").await;
@@ -395,7 +387,7 @@ async fn typed_filters_become_chips() {
 
 #[tokio::test]
 async fn form_is_complete_without_script() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let html = site.html("/?keys=4&sort=title&view=cards").await;
     let form = between(&html, "<form id=\"filters\"", "</form>");
     for name in [

@@ -19,34 +19,89 @@ mod redirects;
 mod search_engines;
 mod shelf;
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use chart_index_tests::{
-    ChartSpec, Client, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis, indexer,
+    ChartSpec, Client, Library, Response, Service, ServiceOptions, Shared, TestDatabase, TestRedis, indexer,
 };
 
 /// What a browser sends.
 const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 
+const PUBLIC_URL: (&str, &str) = ("PUBLIC_URL", "https://charts.example");
+
 /// A database with the charts of a library, and a service.
-struct Site {
+struct Instance {
     database: TestDatabase,
     _redis: TestRedis,
-    _service: Service,
-    client: Client,
+    service: Service,
 }
 
-impl Site {
-    async fn new(library: &Library) -> Self {
-        Self::with(library, &[]).await
-    }
-
-    async fn with(library: &Library, variables: &[(&str, &str)]) -> Self {
+impl Instance {
+    async fn start(library: &Library, variables: &[(&str, &str)]) -> Self {
         let (database, redis) = (TestDatabase::migrated().await, TestRedis::create());
         indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let variables = [&[("REDIS_URL", redis.url())], variables].concat();
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);
-        let client = service.client();
-        Self { database, _redis: redis, _service: service, client }
+        Self { database, _redis: redis, service }
+    }
+}
+
+/// An instance, and the client of a test: connections do not outlive the runtime of their test.
+struct Site {
+    instance: Arc<Instance>,
+    client: Client,
+}
+
+impl Deref for Site {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
+}
+
+impl Site {
+    /// One that the test may change.
+    async fn new(library: &Library) -> Self {
+        Self::with(library, &[]).await
+    }
+
+    async fn with(library: &Library, variables: &[(&str, &str)]) -> Self {
+        Self::of(Arc::new(Instance::start(library, variables).await))
+    }
+
+    /// One that tests share, which only read it.
+    async fn shared(
+        shared: &Shared<Instance>,
+        library: impl FnOnce() -> Library,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        Self::of(shared.get_or_start(async || Instance::start(&library(), variables).await).await)
+    }
+
+    /// The shared one of [`library`].
+    async fn of_library() -> Self {
+        static SITE: Shared<Instance> = Shared::empty();
+        Self::shared(&SITE, library, &[]).await
+    }
+
+    /// The same with the setting [`PUBLIC_URL`].
+    async fn public() -> Self {
+        static SITE: Shared<Instance> = Shared::empty();
+        Self::shared(&SITE, library, &[PUBLIC_URL]).await
+    }
+
+    /// The shared one without charts.
+    async fn empty() -> Self {
+        static SITE: Shared<Instance> = Shared::empty();
+        Self::shared(&SITE, Library::new, &[]).await
+    }
+
+    fn of(instance: Arc<Instance>) -> Self {
+        Self { client: instance.service.client(), instance }
     }
 
     async fn get(&self, path: &str) -> Response {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn packs() -> Site {
+fn library() -> Library {
     let library = Library::new();
     let chart = |title: &str, number: u32| ChartSpec {
         title: title.to_owned(),
@@ -12,7 +12,12 @@ async fn packs() -> Site {
     library.osu("beta/101 Pack/Song B/b.osu", chart("B", 1));
     library.osu("beta/101 Pack/Song A/a.osu", chart("A", 2));
     library.osu("beta/102 Other/Song C/c.osu", chart("C", 3));
-    Site::new(&library).await
+    library
+}
+
+async fn packs() -> Site {
+    static SITE: Shared<Instance> = Shared::empty();
+    Site::shared(&SITE, library, &[]).await
 }
 
 #[tokio::test]
@@ -29,7 +34,7 @@ async fn pack_lists_its_sets_by_title() {
 
 #[tokio::test]
 async fn pack_has_the_levels_of_its_charts() {
-    let site = packs().await;
+    let site = Site::new(&library()).await;
     site.database.psql("UPDATE charts SET rating = 310");
     let html = site.html("/packs/101").await;
     let histogram = between(&html, "<div class=\"histogram still\">", "</div>");

@@ -9,7 +9,7 @@ async fn location(site: &Site, path: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn search_for_one_thing_leads_to_its_page() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::public().await;
     let html = site.html("/?q=Two").await;
     let chart = links(&html, "/charts/")[0].to_owned();
     let (hash, id) = (chart.trim_start_matches("/charts/"), site.id_of("Two").await);
@@ -47,7 +47,7 @@ async fn search_for_one_thing_leads_to_its_page() {
 
 #[tokio::test]
 async fn form_leads_to_an_address_without_empty_parameters() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for (sent, expected) in [
         ("q=&keys=4&keys=7&source=&creator=&bpmMin=&bpmMax=", "/?keys=4,7"),
         ("q=a&keys=&view=", "/?q=a"),
@@ -63,14 +63,14 @@ async fn form_leads_to_an_address_without_empty_parameters() {
 
 #[tokio::test]
 async fn chartsets_without_an_id_is_the_list() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     assert_eq!(location(&site, "/chartsets").await, (308, "/".to_owned()));
     assert_eq!(location(&site, "/chartsets?q=a&keys=4").await, (308, "/?q=a&keys=4".to_owned()));
 }
 
 #[tokio::test]
 async fn random_choice_honours_the_filters() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let all = ["One", "Two", "Three"];
     let mut ids = Vec::new();
     for title in all {

@@ -3,7 +3,7 @@
 
 use super::*;
 
-const SITE: &str = "https://charts.example";
+const SITE: &str = PUBLIC_URL.1;
 
 async fn text(site: &Site, path: &str) -> String {
     let response = site.get(path).await;
@@ -23,7 +23,7 @@ fn texts(xml: &str, name: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn titles_name_the_artist_and_have_units() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let chart = links(&site.html("/?q=Two").await, "/charts/")[0].to_owned();
     for (path, title) in [
         ("/", "Charts"),
@@ -41,7 +41,7 @@ async fn titles_name_the_artist_and_have_units() {
 
 #[tokio::test]
 async fn searches_and_empty_pages_are_not_indexed() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", SITE)]).await;
+    let site = Site::public().await;
     for (path, is_indexed) in [
         ("/", true),
         ("/?keys=4&sort=title", true),
@@ -54,7 +54,7 @@ async fn searches_and_empty_pages_are_not_indexed() {
         assert_eq!(html.contains("<link rel=\"canonical\""), is_indexed, "{path}");
         assert_eq!(html.contains("<meta name=\"robots\" content=\"noindex\">"), !is_indexed, "{path}");
     }
-    let html = Site::new(&Library::new()).await.html("/").await;
+    let html = Site::empty().await.html("/").await;
     for needs_the_public_url in ["rel=\"canonical\"", "og:url", "rel=\"search\"", "noindex"] {
         assert!(!html.contains(needs_the_public_url), "{needs_the_public_url}: {html}");
     }
@@ -62,7 +62,7 @@ async fn searches_and_empty_pages_are_not_indexed() {
 
 #[tokio::test]
 async fn structured_data_is_json() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", SITE)]).await;
+    let site = Site::public().await;
     let chart = links(&site.html("/?q=Two").await, "/charts/")[0].to_owned();
     let set = format!("/chartsets/{}", site.id_of("Two").await);
     for (path, kind) in [("/", "WebSite"), (&chart, "CreativeWork"), (&set, "CreativeWork")] {
@@ -79,7 +79,7 @@ async fn structured_data_is_json() {
 
 #[tokio::test]
 async fn sitemap_has_all_charts_and_sets() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", SITE)]).await;
+    let site = Site::public().await;
     let parts = texts(&text(&site, "/sitemap.xml").await, "loc");
     assert_eq!(parts[0], format!("{SITE}/sitemaps/pages.xml"));
     let mut pages = Vec::new();
@@ -101,7 +101,7 @@ async fn sitemap_has_all_charts_and_sets() {
 
 #[tokio::test]
 async fn crawlers_are_kept_from_choices_and_redirects() {
-    let site = Site::with(&Library::new(), &[("PUBLIC_URL", SITE)]).await;
+    let site = Site::public().await;
     let robots = String::from_utf8(site.get("/robots.txt").await.body).unwrap();
     for line in [
         "Disallow: /random",
@@ -116,7 +116,7 @@ async fn crawlers_are_kept_from_choices_and_redirects() {
 
 #[tokio::test]
 async fn browsers_can_search_the_site() {
-    let site = Site::with(&Library::new(), &[("PUBLIC_URL", SITE)]).await;
+    let site = Site::public().await;
     assert!(site.html("/about").await.contains("href=\"/opensearch.xml\""));
     let xml = text(&site, "/opensearch.xml").await;
     let document = roxmltree::Document::parse(&xml).unwrap();
@@ -128,7 +128,7 @@ async fn browsers_can_search_the_site() {
 
 #[tokio::test]
 async fn what_needs_the_public_url_is_missing_without_it() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     for path in ["/sitemap.xml", "/sitemaps/pages.xml", "/sitemaps/0.xml", "/opensearch.xml"] {
         assert_eq!(site.get(path).await.status, 404, "{path}");
     }

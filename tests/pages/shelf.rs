@@ -22,7 +22,7 @@ async fn shelf_of_set(site: &Site, title: &str) -> (String, Vec<String>) {
 
 #[tokio::test]
 async fn shelf_lists_its_charts_in_their_order() {
-    let site = Site::with(&library(), &[("PUBLIC_URL", "https://charts.example")]).await;
+    let site = Site::public().await;
     let (shelf, charts) = shelf_of_set(&site, "One").await;
     assert_eq!(charts.len(), 2);
     let html = site.html(&shelf).await;
@@ -42,7 +42,7 @@ async fn shelf_lists_its_charts_in_their_order() {
 
 #[tokio::test]
 async fn charts_that_are_not_indexed_are_counted() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let added = site.get(&format!("/shelf?add={}", "0".repeat(64))).await;
     let html = site.html(added.header("location")).await;
     assert!(html.contains("1 chart of this shelf is not in the index. It may have been removed."), "{html}");
@@ -51,7 +51,7 @@ async fn charts_that_are_not_indexed_are_counted() {
 
 #[tokio::test]
 async fn mistakes_in_the_address_are_named() {
-    let site = Site::new(&Library::new()).await;
+    let site = Site::empty().await;
     for path in ["/shelf?charts=AAAA", "/shelf.txt?charts=AAAA"] {
         let response = site.get(path).await;
         let html = String::from_utf8(response.body.clone()).unwrap();
@@ -62,7 +62,7 @@ async fn mistakes_in_the_address_are_named() {
 
 #[tokio::test]
 async fn mistake_in_a_field_keeps_the_shelf() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let (shelf, charts) = shelf_of_set(&site, "One").await;
     for (field, text) in [("add", "%3Cb%3E"), ("remove", "x")] {
         let response = site.get(&format!("{shelf}&{field}={text}")).await;
@@ -80,7 +80,7 @@ async fn mistake_in_a_field_keeps_the_shelf() {
 /// As feeds do.
 #[tokio::test]
 async fn text_has_paths_without_the_url_of_the_site() {
-    let site = Site::new(&library()).await;
+    let site = Site::of_library().await;
     let (shelf, charts) = shelf_of_set(&site, "One").await;
     let text = site.get(&shelf.replace("/shelf?", "/shelf.txt?")).await;
     let text = String::from_utf8(text.body).unwrap();
@@ -89,9 +89,7 @@ async fn text_has_paths_without_the_url_of_the_site() {
 
 #[tokio::test]
 async fn feed_follows_the_charts_of_the_shelf() {
-    let site =
-        Site::with(&library(), &[("PUBLIC_URL", "https://charts.example"), ("RATE_LIMIT_PAGE", "1000000")])
-            .await;
+    let site = Site::with(&library(), &[PUBLIC_URL]).await;
     let (shelf, charts) = shelf_of_set(&site, "One").await;
     let html = site.html(&shelf).await;
     let path = links(&html, "/shelf.atom?charts=")[0];

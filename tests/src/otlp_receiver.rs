@@ -43,8 +43,6 @@ pub struct ReceivedSpan {
     pub id: String,
     /// The id of its parent; empty for a root span.
     pub parent_id: String,
-    /// The ids of the spans that it links to.
-    pub links: Vec<String>,
     /// Values are converted to text.
     pub attributes: BTreeMap<String, String>,
     /// The names of the attributes whose values are integers.
@@ -150,7 +148,6 @@ impl From<Span> for ReceivedSpan {
             trace_id: hex(&span.trace_id),
             id: hex(&span.span_id),
             parent_id: hex(&span.parent_span_id),
-            links: span.links.iter().map(|link| hex(&link.span_id)).collect(),
             integers: span.attributes.iter().filter(|a| is_integer(a)).map(|a| a.key.clone()).collect(),
             attributes: span.attributes.into_iter().map(attribute).collect(),
             name: span.name,

@@ -38,13 +38,12 @@ async fn assert_unaffected(collector: &str) {
         ("OTEL_TRACES_SAMPLER_ARG", "1"),
         ("OTEL_BSP_SCHEDULE_DELAY", "100"),
     ]);
-    let chart = index.chart_path(&service).await;
     let before = memory(&service).await;
     let client = service.client();
     let mut slowest = Duration::ZERO;
     for _ in 0..REQUESTS {
         let started = Instant::now();
-        assert_eq!(client.get(&chart).await.status, 200);
+        assert_eq!(client.get(&index.chart).await.status, 200);
         slowest = slowest.max(started.elapsed());
     }
     // Less than any timeout of an exporter, and far more than a request takes.
@@ -69,14 +68,13 @@ async fn what_a_collector_rejects_counts_as_dropped() {
         ("OTEL_TRACES_SAMPLER_ARG", "1"),
         ("OTEL_BSP_SCHEDULE_DELAY", "100"),
     ]);
-    let chart = index.chart_path(&service).await;
     for _ in 0..10 {
-        assert_eq!(service.client().get(&chart).await.status, 200);
+        assert_eq!(service.client().get(&index.chart).await.status, 200);
     }
     let dropped = "chart_index_telemetry_dropped_total{chart_index_signal=\"traces\"}";
     within(FIRST_FAILURE, async || {
         let spans = f64::from(u32::try_from(collector.spans().len()).unwrap());
-        (spans > 10.0 && value(&service, dropped).await == Some(spans)).then_some(())
+        (spans > 10.0 && service.private_client().metric(dropped).await == Some(spans)).then_some(())
     })
     .await;
     assert_eq!(failures(&service), 1, "one line: {:#?}", service.log());
@@ -88,12 +86,5 @@ fn failures(service: &Service) -> usize {
 }
 
 async fn memory(service: &Service) -> f64 {
-    value(service, "process_memory_usage_bytes").await.expect("the memory")
-}
-
-/// The value of a metric with its labels.
-async fn value(service: &Service, metric: &str) -> Option<f64> {
-    let text = service.private_client().get("/metrics").await.body;
-    let text = String::from_utf8(text).unwrap();
-    text.lines().find_map(|line| line.strip_prefix(metric)?.trim_start().parse().ok())
+    service.private_client().metric("process_memory_usage_bytes").await.expect("the memory")
 }

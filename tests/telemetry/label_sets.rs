@@ -26,10 +26,9 @@ async fn assert_closed_label_sets(requests: usize) {
         ("RATE_LIMIT_OTHER", "50"),
         ("RATE_LIMIT_LIST", "50"),
     ]);
-    let chart = index.chart_path(&service).await;
     let (client, mut random) = (service.client(), Random::new(12));
     for _ in 0..requests {
-        let (method, path, headers) = random_request(&mut random, &chart);
+        let (method, path, headers) = random_request(&mut random, &index.chart);
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         // Only requests that the client or the server rejects as malformed fail.
         let _ = client.try_request(method, &path, &headers).await;

@@ -43,7 +43,7 @@ async fn serve_samples() -> (TestDatabase, Service) {
 }
 
 #[tokio::test]
-async fn api_examples_match_the_responses() {
+async fn examples_match_the_responses() {
     let (_database, service) = serve_samples().await;
     let document = read(API);
     let mut parts = Vec::new();
@@ -53,11 +53,10 @@ async fn api_examples_match_the_responses() {
     }
     assert!(parts.len() > 10);
     check_or_update(API, &parts);
+    check_readme(&service.client()).await;
 }
 
-#[tokio::test]
-async fn readme_examples_match_the_responses() {
-    let (_database, service) = serve_samples().await;
+async fn check_readme(client: &Client) {
     let document = read("README.md");
     let [block] = code_blocks(&document, "console")[..] else { panic!("one block of commands") };
     let commands = block.split("$ curl ").skip(1);
@@ -65,7 +64,7 @@ async fn readme_examples_match_the_responses() {
     for example in commands {
         let command = example.lines().next().unwrap_or_default();
         let path = command.split("127.0.0.1:8080").nth(1).expect("an address").trim_end_matches('\'');
-        let response = service.client().get(path).await;
+        let response = client.get(path).await;
         let output = if command.contains("redirect_url") {
             format!("{} {}", response.status.as_u16(), response.header("location"))
         } else {

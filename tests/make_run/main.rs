@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use chart_index_tests::{ChartSpec, Client, Library, workspace_root};
+use chart_index_tests::{ChartSpec, Client, Library, send_signal, workspace_root};
 
 /// A running `scripts/run`, which `make run` calls, with the programs that the tests have built.
 struct Run {
@@ -59,8 +59,7 @@ impl Run {
     /// Stops the script and waits until all its processes have ended. Uses SIGTERM: background jobs of a shell
     /// ignore SIGINT, and a script cannot change that.
     fn stop(mut self) {
-        let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
-        assert!(status.unwrap().success());
+        send_signal(self.child.id(), "TERM");
         assert_eq!(self.child.wait().unwrap().code(), Some(143));
     }
 }
@@ -117,7 +116,7 @@ fn library(title: &str) -> Library {
 
 #[tokio::test]
 async fn run_serves_only_the_given_library() {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, other_folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (first, second) = (library("First"), library("Second"));
 
     let run = Run::start(folder.path(), &first.root());
@@ -126,6 +125,18 @@ async fn run_serves_only_the_given_library() {
     for step in ["-- Starting private servers", "-- Creating the schema", "-- Reading the charts"] {
         assert!(run.output.iter().any(|line| line.starts_with(step)), "{step}: {:#?}", run.output);
     }
+
+    // A second run needs a folder of its own.
+    let refused =
+        command(folder.path(), &first.root(), free_address()).stderr(Stdio::piped()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("make run is already running with"), "{stderr}");
+    assert!(stderr.contains(&run.child.id().to_string()), "the error names the process: {stderr}");
+    let beside = Run::start(other_folder.path(), &second.root());
+    assert_eq!(beside.titles().await, ["Second"]);
+    assert_eq!(run.titles().await, ["First"], "the first run still has its servers");
+    beside.stop();
     run.stop();
 
     let run = Run::start(folder.path(), &second.root());
@@ -161,25 +172,4 @@ fn address_without_a_host_or_with_a_port_that_is_too_high_is_refused() {
         assert_eq!(run.status.code(), Some(1), "{address}: {stderr}");
         assert!(stderr.starts_with(&format!("LISTEN={address}: accepts an address")), "{stderr}");
     }
-}
-
-#[tokio::test]
-async fn second_run_needs_a_folder_and_an_address_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let library = library("Only");
-    let run = Run::start(folder.path(), &library.root());
-
-    let second =
-        command(folder.path(), &library.root(), free_address()).stderr(Stdio::piped()).output().unwrap();
-    let stderr = String::from_utf8_lossy(&second.stderr);
-    assert_eq!(second.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("make run is already running with"), "{stderr}");
-    assert!(stderr.contains(&run.child.id().to_string()), "the error names the process: {stderr}");
-
-    let (other_folder, other) = (tempfile::tempdir().unwrap(), self::library("Other"));
-    let beside = Run::start(other_folder.path(), &other.root());
-    assert_eq!(beside.titles().await, ["Other"]);
-    assert_eq!(run.titles().await, ["Only"], "the first run still has its servers");
-    beside.stop();
-    run.stop();
 }

@@ -55,7 +55,8 @@ async fn state_of_everything_is_printed() {
     assert!(node["problem"].is_string() && node["sequence"].is_null(), "{node}");
 
     database.run(&["remove", "chart", &removed]);
-    database.0.psql("UPDATE last_ingest SET began_at_ms = completed_at_ms + 1");
+    // One complete two days ago, and another begun since.
+    database.0.psql("UPDATE last_ingest SET completed_at_ms = completed_at_ms - 2 * 86400000");
     let after = status(&database, &arguments);
     assert_eq!((&after["charts"], &after["removals"]), (&json!(1), &json!(1)));
     assert_eq!(after["export"]["isWithdrawn"], true);
@@ -63,7 +64,7 @@ async fn state_of_everything_is_printed() {
     for line in [
         "catalogue    1 chartset, 1 chart\n",
         "removals     1\n",
-        "not complete; the one before complete 0 seconds ago\n",
+        "not complete; the one before complete 2 days ago\n",
         "hash filter  2 charts, built ",
         "node         http://127.0.0.1:1, ",
         ", 2 chartsets, 2 charts, withdrawn since a removal\n",

@@ -12,16 +12,10 @@ const STORED: &str =
                              analysis_version
                       FROM charts ORDER BY hash";
 
-async fn sample_database() -> Database {
-    let database = Database::new().await;
-    database.run(&["ingest", samples().to_str().unwrap()]);
-    database
-}
-
 /// What is computed of the stored ROX files equals what the ingest stored.
 #[tokio::test]
 async fn backfill_equals_the_ingest() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     let ingested = database.0.psql(STORED);
     let charts: u32 = database.0.psql("SELECT count(*) FROM charts").parse().unwrap();
     assert_eq!(database.0.psql("SELECT count(density_curve) FROM charts"), charts.to_string());
@@ -42,7 +36,7 @@ async fn backfill_equals_the_ingest() {
 /// Of two charts, as after an interruption.
 #[tokio::test]
 async fn backfill_computes_ratings_of_older_versions() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     let ingested = database.0.psql(STORED);
     let two = "WHERE hash IN (SELECT hash FROM charts ORDER BY hash DESC LIMIT 2)";
     database.0.psql(&format!("{CLEAR_ANALYSIS} {two}"));
@@ -71,7 +65,7 @@ async fn backfill_computes_ratings_of_older_versions() {
 /// Until then they filter by the earlier one, which new charts do not have.
 #[tokio::test]
 async fn lists_use_another_version_once_it_is_complete() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     let listed = "SELECT (SELECT string_agg(chart::text, ' ' ORDER BY chart::text) FROM shown_charts AS chart),
                          (SELECT string_agg(concat(id, rating_min, rating_max), ' ' ORDER BY id) FROM shown_chartsets)";
     let ingested = database.0.psql(listed);
@@ -97,7 +91,7 @@ async fn lists_use_another_version_once_it_is_complete() {
 /// Those of removed charts as well: they may be restored.
 #[tokio::test]
 async fn backfill_writes_what_is_missing() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     let ingested = database.0.psql(STORED);
     let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY hash");
     let hashes: Vec<&str> = hashes.lines().collect();
@@ -112,7 +106,7 @@ async fn backfill_writes_what_is_missing() {
 
 #[tokio::test]
 async fn wrong_values_are_found_and_replaced() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     let ingested = database.0.psql(STORED);
     for (damage, finding) in [
         (
@@ -137,7 +131,7 @@ async fn wrong_values_are_found_and_replaced() {
 /// The others are computed, and the exit code is 1.
 #[tokio::test]
 async fn charts_without_their_rox_file_are_reported() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     database.0.psql(CLEAR);
     let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY hash LIMIT 3");
     let [missing, damaged, swapped] = hashes.lines().collect::<Vec<_>>().try_into().unwrap();
@@ -164,7 +158,7 @@ async fn charts_without_their_rox_file_are_reported() {
 /// ingested again.
 #[tokio::test]
 async fn an_ingest_writes_curves_of_new_charts_only() {
-    let database = sample_database().await;
+    let database = Database::with_samples().await;
     database.0.psql(CLEAR);
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_tests::{Client, Service, generate_catalogue, within};
+use chart_index_tests::{Client, Service, Shared, generate_catalogue, within};
 use serde_json::{Value, json};
 
 use super::table_locks::{block_table, release, wait_until_blocked};
@@ -20,8 +21,7 @@ pub(crate) struct Original {
 
 impl Original {
     pub(crate) async fn new() -> Self {
-        let database = Database::new().await;
-        database.run(&["ingest", samples().to_str().unwrap()]);
+        let database = Database::with_samples().await;
         let first = |query: &str| database.0.psql(query).lines().next().unwrap().to_owned();
         let shared = first("SELECT encode(chart_hash, 'hex') FROM chartset_charts ORDER BY chartset_id, 1");
         database.run(&["remove", "chart", &shared]);
@@ -40,11 +40,7 @@ impl Original {
     }
 
     /// Exports with the ROX files, and returns the path of the export.
-    pub(crate) fn export(&self) -> PathBuf {
-        self.export_with(&[])
-    }
-
-    pub(crate) fn export_with(&self, arguments: &[&str]) -> PathBuf {
+    fn export(&self, arguments: &[&str]) -> PathBuf {
         let printed = self.database.run(&[&["export", self.directory(), "--rox"], arguments].concat());
         let (path, summary) = printed.split_once(": ").unwrap();
         assert!(summary.contains(" chartsets, ") && summary.contains(" charts, "), "{printed}");
@@ -67,6 +63,35 @@ impl Original {
             .spawn()
             .unwrap()
     }
+}
+
+/// An index with an export of all files. Tests share it, which only read it.
+pub(crate) struct Exported {
+    pub(crate) original: Original,
+    pub(crate) export: PathBuf,
+}
+
+impl Exported {
+    pub(crate) async fn shared() -> Arc<Self> {
+        static EXPORTED: Shared<Exported> = Shared::empty();
+        let start = async || {
+            let original = Original::new().await;
+            let export = original.export(&["--sqlite", "--parquet"]);
+            Self { original, export }
+        };
+        EXPORTED.get_or_start(start).await
+    }
+}
+
+/// A copy of an export that `forge` changes.
+pub(crate) fn forged(export: &Path, forge: impl FnOnce(&Path)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(export).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    forge(folder.path());
+    folder
 }
 
 pub(crate) fn manifest(export: &Path) -> Value {
@@ -118,14 +143,6 @@ pub(crate) fn forge_rox_files(export: &Path, files: &[(String, Vec<u8>)]) {
     forge(export, "rox.tar", &archive.into_inner().unwrap());
 }
 
-pub(crate) fn copy(export: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(export).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
-}
-
 /// Paths of everything that the API says of the charts and chartsets, removed ones included.
 pub(crate) fn paths(database: &Database) -> Vec<String> {
     let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY 1");
@@ -156,21 +173,16 @@ async fn response(client: &Client, path: &str) -> (u16, [String; 4], Vec<u8>) {
 
 #[tokio::test]
 async fn imported_index_answers_like_the_original() {
-    let original = Original::new().await;
-    let export = original.export();
+    let exported = Exported::shared().await;
+    let Exported { original, export } = &*exported;
     let restored = Database::new().await;
     let summary = restored.run(&["import", export.to_str().unwrap()]);
     let shown = original.database.0.psql("SELECT count(*) FROM chartsets WHERE shown");
     assert_eq!(summary, format!("{shown} chartsets added, 0 unchanged, 0 updated\n"));
     assert!(restored.run(&["verify"]).contains(", 0 findings"));
 
-    let arguments =
-        ["--rate-limit-lookup", "100000", "--rate-limit-rox", "100000", "--rate-limit-detail", "100000"];
-    let arguments =
-        [&arguments[..], &["--rate-limit-list", "100000", "--rate-limit-page", "100000"]].concat();
-    let options = chart_index_tests::ServiceOptions { arguments: &arguments, ..Default::default() };
-    let first = Service::start_with(original.database.0.url(), &options);
-    let second = Service::start_with(restored.0.url(), &options);
+    let first = Service::start(original.database.0.url());
+    let second = Service::start(restored.0.url());
     let (mut compared, mut found) = (0, 0);
     for path in paths(&original.database) {
         let expected = response(&first.client(), &path).await;
@@ -187,39 +199,39 @@ async fn imported_index_answers_like_the_original() {
 /// Also those of later versions.
 #[tokio::test]
 async fn files_that_an_import_does_not_read_are_ignored() {
-    let original = Original::new().await;
-    let export = original.export_with(&["--sqlite", "--parquet"]);
-    forge(&export, "catalogue.parquet", b"anything");
-    fs::remove_file(export.join("catalogue.sqlite.zst")).unwrap();
-    let mut manifest = manifest(&export);
-    manifest["files"].as_array_mut().unwrap().push(json!({"name": "later", "bytes": 1, "blake3": ""}));
-    fs::write(export.join("manifest.json"), manifest.to_string()).unwrap();
+    let exported = Exported::shared().await;
+    let folder = forged(&exported.export, |export| {
+        forge(export, "catalogue.parquet", b"anything");
+        fs::remove_file(export.join("catalogue.sqlite.zst")).unwrap();
+        let mut manifest = manifest(export);
+        manifest["files"].as_array_mut().unwrap().push(json!({"name": "later", "bytes": 1, "blake3": ""}));
+        fs::write(export.join("manifest.json"), manifest.to_string()).unwrap();
+    });
     let restored = Database::new().await;
-    assert!(restored.run(&["import", export.to_str().unwrap()]).contains(" chartsets added"));
+    assert!(restored.run(&["import", folder.path().to_str().unwrap()]).contains(" chartsets added"));
 }
 
 /// Those of the ROX files apply.
 #[tokio::test]
 async fn ratings_of_an_export_are_ignored() {
-    let original = Original::new().await;
-    let export = original.export();
-    let mut lines = chartsets(&export);
+    let exported = Exported::shared().await;
+    let mut lines = chartsets(&exported.export);
     let sets = lines.iter_mut().filter_map(|line| line.get_mut("charts")?.as_array_mut());
     for chart in sets.flatten() {
         assert!(chart["patterns"]["version"].is_u64(), "{chart}");
         chart["rating"] = json!({"algorithm": "other", "version": 2, "value": [1]});
         chart["patterns"] = json!(7);
     }
-    forge_chartsets(&export, &lines);
+    let folder = forged(&exported.export, |export| forge_chartsets(export, &lines));
     let restored = Database::new().await;
-    restored.run(&["import", export.to_str().unwrap()]);
+    restored.run(&["import", folder.path().to_str().unwrap()]);
     assert!(restored.run(&["verify"]).contains(", 0 findings"));
 }
 
 #[tokio::test]
 async fn second_import_changes_nothing() {
-    let original = Original::new().await;
-    let export = original.export();
+    let exported = Exported::shared().await;
+    let Exported { original, export } = &*exported;
     let restored = Database::new().await;
     restored.run(&["import", export.to_str().unwrap()]);
     let rows = "SELECT c.xmin, m.xmin, r.xmin, s.xmin FROM charts c JOIN rox_files r USING (hash)
@@ -235,19 +247,19 @@ async fn second_import_changes_nothing() {
 
 #[tokio::test]
 async fn export_is_what_the_manifest_says() {
-    let original = Original::new().await;
-    let export = original.export();
-    let manifest = manifest(&export);
+    let exported = Exported::shared().await;
+    let Exported { original, export } = &*exported;
+    let manifest = manifest(export);
     let database = &original.database.0;
     let count = |query: &str| database.psql(query).parse::<u64>().unwrap();
     assert_eq!(manifest["formatVersion"], 1);
     assert_eq!(manifest["sequence"], count("SELECT last_sequence FROM change_feed"));
     assert_eq!(manifest["chartsets"], count("SELECT count(*) FROM chartsets WHERE shown"));
-    let lines = chartsets(&export);
+    let lines = chartsets(export);
     assert_eq!(manifest["chartsets"], lines.len());
     let ids: Vec<&str> = lines.iter().map(|line| line["chartset"]["id"].as_str().unwrap()).collect();
     assert!(ids.is_sorted());
-    let files = rox_files(&export);
+    let files = rox_files(export);
     assert_eq!(manifest["charts"], files.len());
     for (name, bytes) in &files {
         let hash = name.strip_suffix(".rox").unwrap();
@@ -280,14 +292,14 @@ async fn killed_export_leaves_no_export() {
         assert!(original.exports.path().join(".partial/rox.tar").exists());
         let other = original.database.try_run(&["export", original.directory()]);
         assert_eq!((other.code, other.stderr.contains("is running")), (Some(1), true), "{}", other.stderr);
-        send(&export, signal);
+        send_signal(export.id(), signal);
         let output = export.wait_with_output().unwrap();
         let left: &[&str] = if signal == "KILL" { &[".lock", ".partial"] } else { &[".lock"] };
         assert_eq!(original.entries(), left, "{signal}");
         assert_eq!(output.status.code(), (signal == "TERM").then_some(130));
         release(&original.database, lock);
     }
-    let export = original.export();
+    let export = original.export(&[]);
     let name = export.file_name().unwrap().to_str().unwrap().to_owned();
     assert_eq!(original.entries(), [".lock".to_owned(), name]);
 }
@@ -307,23 +319,19 @@ async fn export_during_a_removal_is_not_published() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("an entry was removed while the export was written"), "{error}");
     assert_eq!(original.entries(), [".lock"]);
-    let lines = chartsets(&original.export());
+    let lines = chartsets(&original.export(&[]));
     assert!(lines.iter().all(|line| line["chartset"]["id"] != id));
 }
 
 #[tokio::test]
 async fn damaged_export_is_refused_before_anything_is_written() {
-    let original = Original::new().await;
-    let export = original.export();
-    let without_rox = original.database.run(&["export", &format!("{}/plain", original.directory())]);
+    let exported = Exported::shared().await;
+    let Exported { original, export } = &*exported;
+    let plain = tempfile::tempdir().unwrap();
+    let without_rox = original.database.run(&["export", plain.path().to_str().unwrap()]);
     let without_rox = PathBuf::from(without_rox.split_once(": ").unwrap().0);
     let restored = Database::new().await;
-    let damaged = |damage: &dyn Fn(&Path)| {
-        let folder = tempfile::tempdir().unwrap();
-        copy(&export, folder.path());
-        damage(folder.path());
-        folder
-    };
+    let damaged = |damage: &dyn Fn(&Path)| forged(export, damage);
     let flip = |name: &'static str| {
         move |folder: &Path| {
             let mut content = fs::read(folder.join(name)).unwrap();
@@ -365,9 +373,9 @@ async fn damaged_export_is_refused_before_anything_is_written() {
 /// The digests match the files, but their content is inconsistent.
 #[tokio::test]
 async fn inconsistent_export_shows_nothing() {
-    let original = Original::new().await;
-    let export = original.export();
-    let (files, lines) = (rox_files(&export), chartsets(&export));
+    let exported = Exported::shared().await;
+    let export = &exported.export;
+    let (files, lines) = (rox_files(export), chartsets(export));
     let restored = Database::new().await;
     let swapped = || {
         let mut files = files.clone();
@@ -390,9 +398,7 @@ async fn inconsistent_export_shows_nothing() {
         lines
     };
     let check = |forge: &dyn Fn(&Path), message: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        copy(&export, folder.path());
-        forge(folder.path());
+        let folder = forged(export, forge);
         let run = restored.try_run(&["import", folder.path().to_str().unwrap()]);
         assert_eq!((run.code, run.stderr.contains(message)), (Some(1), true), "{message}: {}", run.stderr);
         assert_eq!(restored.0.psql("SELECT count(*) FROM chartsets"), "0", "{message}");
@@ -433,8 +439,8 @@ async fn inconsistent_export_shows_nothing() {
 
 #[tokio::test]
 async fn import_into_an_index_keeps_what_is_newer() {
-    let original = Original::new().await;
-    let export = original.export();
+    let exported = Exported::shared().await;
+    let export = &exported.export;
     let index = Database::new().await;
     let library = Library::new();
     library.osu("alpha/999999 own/a.osu", ChartSpec::numbered(999));
@@ -442,7 +448,7 @@ async fn import_into_an_index_keeps_what_is_newer() {
     index.run(&["import", export.to_str().unwrap()]);
     let ids = index.0.psql("SELECT id FROM chartsets WHERE path = '' ORDER BY id");
     let ids: Vec<&str> = ids.lines().collect();
-    assert_eq!(ids.len(), chartsets(&export).len(), "the chartset of this index stays");
+    assert_eq!(ids.len(), chartsets(export).len(), "the chartset of this index stays");
     index.run(&["remove", "chartset", ids[0]]);
     index.0.psql(&format!(
         "UPDATE chartsets SET title = 'newer', updated_at_ms = updated_at_ms + 1 WHERE id = '{}';
@@ -486,14 +492,14 @@ async fn stored_rox_files_stay() {
 
 #[tokio::test]
 async fn interrupted_import_continues() {
-    let original = Original::new().await;
-    let export = original.export();
+    let exported = Exported::shared().await;
+    let Exported { original, export } = &*exported;
     let restored = Database::new().await;
     let lock = block_table(&restored, "rox_files").await;
     let mut import = indexer_command(restored.0.url(), &["import", export.to_str().unwrap()]);
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until_blocked(&restored, "rox_files").await;
-    send(&import, "KILL");
+    send_signal(import.id(), "KILL");
     let output = import.wait_with_output().unwrap();
     assert_eq!(output.status.code(), None);
     release(&restored, lock);

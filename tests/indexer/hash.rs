@@ -113,12 +113,10 @@ fn paths_that_cannot_be_hashed_are_errors() {
 /// The hashes are those that an ingest stores.
 #[tokio::test]
 async fn samples_have_the_hashes_of_the_index() {
-    let database = Database::new().await;
-    let samples = samples().to_str().unwrap().to_owned();
-    database.run(&["ingest", &samples]);
+    let database = Database::with_samples().await;
     let stored =
         database.0.psql("SELECT count(*), string_agg(encode(hash, 'hex'), '' ORDER BY hash) FROM charts");
-    let (code, lines, errors) = hash(&[&samples]);
+    let (code, lines, errors) = hash(&[samples().to_str().unwrap()]);
     assert_eq!(code, Some(0), "{errors}");
     let hashes: std::collections::BTreeSet<_> =
         lines.iter().filter_map(|line| line["hash"].as_str()).collect();

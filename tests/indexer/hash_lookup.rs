@@ -1,13 +1,15 @@
 //! `chart-hash --lookup`.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chart_index_tests::{Service, ServiceOptions};
 use serde_json::{Value, json};
 
+use super::fake_http::response;
 use super::*;
 
 fn lines(run: &IndexerRun) -> Vec<Value> {
@@ -58,46 +60,21 @@ async fn lines_have_what_the_instance_knows() {
     );
 }
 
-/// Gives one response to each connection, and returns the request lines and bodies.
-fn respond(responses: &[String]) -> (String, std::thread::JoinHandle<Vec<(String, Value)>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let responses = responses.to_vec();
-    let thread = std::thread::spawn(move || {
-        let exchange = |response: &String| {
-            let (mut connection, _) = listener.accept().unwrap();
-            let request = read_request(&mut connection);
-            connection.write_all(response.as_bytes()).unwrap();
-            request
-        };
-        responses.iter().map(exchange).collect()
+/// The request lines and bodies that a server has received.
+type Received = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// Gives these responses one after the other.
+fn respond(responses: Vec<Vec<u8>>) -> (String, Received) {
+    let (received, responses) = (Received::default(), Mutex::new(responses.into_iter()));
+    let base = fake_http::serve({
+        let received = Arc::clone(&received);
+        move |request| {
+            let body = serde_json::from_slice(&request.body).unwrap();
+            received.lock().unwrap().push((request.head[0].clone(), body));
+            responses.lock().unwrap().next().unwrap()
+        }
     });
-    (base, thread)
-}
-
-/// The request line and the body of a request.
-fn read_request(connection: &mut TcpStream) -> (String, Value) {
-    let mut reader = BufReader::new(connection);
-    let (mut head, mut length) = (Vec::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let line = line.trim_end().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length: ") {
-            length = value.parse().unwrap();
-        }
-        head.push(line);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    (head.swap_remove(0), serde_json::from_slice(&body).unwrap())
-}
-
-fn response(head: &str, body: &str) -> String {
-    format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    (base, received)
 }
 
 #[test]
@@ -105,7 +82,7 @@ fn refused_batch_is_repeated_after_the_pause() {
     let library = Library::new();
     let hash = library.osu("alpha/a.osu", ChartSpec::numbered(1)).note_hash();
     let items = json!({"items": [{"chartHash": hash, "status": "unknown", "ttlMs": 300_000}]}).to_string();
-    let (base, server) = respond(&[
+    let (base, received) = respond(vec![
         response("429 Too Many Requests\r\nretry-after: 1", "{}"),
         response("503 Service Unavailable\r\nretry-after: 1", "{}"),
         response("200 OK", &items),
@@ -120,8 +97,8 @@ fn refused_batch_is_repeated_after_the_pause() {
     assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!(run.stderr.matches("continues in 1 s").count(), 2, "{}", run.stderr);
     assert_eq!(lines(&run)[0]["lookup"], json!({"chartHash": hash, "status": "unknown", "ttlMs": 300_000}));
-    let request = ("post /charts-of-mine/api/charts/lookup http/1.1".to_owned(), json!({ "hashes": [hash] }));
-    assert_eq!(server.join().unwrap(), vec![request; 3]);
+    let request = ("POST /charts-of-mine/api/charts/lookup HTTP/1.1".to_owned(), json!({ "hashes": [hash] }));
+    assert_eq!(*received.lock().unwrap(), vec![request; 3]);
 }
 
 /// A batch that is received too slowly is halved, and what is known is printed although a later one fails.
@@ -134,14 +111,16 @@ fn slow_batch_is_halved_and_what_is_known_is_printed() {
     let item = |hash: &String| json!({"chartHash": hash, "status": "known", "sources": [], "ttlMs": 300_000});
     let items = json!({"items": hashes[..1].iter().map(item).collect::<Vec<_>>()}).to_string();
     let timeout = response("408 Request Timeout", r#"{"detail": "too slow"}"#);
-    let (base, server) = respond(&[timeout.clone(), timeout.clone(), response("200 OK", &items), timeout]);
+    let (base, received) =
+        respond(vec![timeout.clone(), timeout.clone(), response("200 OK", &items), timeout]);
     let run = IndexerRun::run(&mut hash_command(&[&library.argument(), "--lookup", &base]));
     assert!(run.code == Some(1) && run.stderr.contains("408 Request Timeout: too slow"), "{}", run.stderr);
     let printed = lines(&run);
     assert_eq!(printed.iter().map(|line| line["hash"].as_str().unwrap()).collect::<Vec<_>>(), hashes);
     let known: Vec<bool> = printed.iter().map(|line| line.get("lookup").is_some()).collect();
     assert_eq!(known, [true, false, false, false]);
-    let sent = server.join().unwrap().into_iter().map(|(_, body)| body["hashes"].as_array().unwrap().len());
+    let received = received.lock().unwrap();
+    let sent = received.iter().map(|(_, body)| body["hashes"].as_array().unwrap().len());
     assert_eq!(sent.collect::<Vec<_>>(), [4, 2, 1, 1]);
 }
 
@@ -163,15 +142,14 @@ fn responses_of_no_index_are_errors() {
         ),
         (response("500 Internal Server Error", "<h1>500</h1>"), "500 Internal Server Error"),
         (response("429 Too Many Requests\r\nretry-after: 86400", ""), "for 86400 s; try again later"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_owned(), "cannot look up at"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec(), "cannot look up at"),
     ] {
-        let (base, server) = respond(&[response]);
+        let (base, _) = respond(vec![response]);
         let run = IndexerRun::run(&mut hash_command(&[&library.argument(), "--lookup", &base]));
         let printed: Vec<Value> = lines(&run).iter().map(|line| line["hash"].clone()).collect();
         assert_eq!((run.code, printed), (Some(1), vec![json!(hash)]), "{expected}: {}", run.stderr);
         assert!(!run.stdout.contains("lookup"), "{}", run.stdout);
         assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
-        server.join().unwrap();
     }
 }
 

@@ -6,20 +6,12 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::exports::{Original, chartsets, copy, forge_chartsets, peak_memory};
+use super::exports::{Exported, chartsets, forge_chartsets, forged, peak_memory};
 use super::*;
 
 /// The most memory of an import, in KiB.
 const MAX_PEAK: u64 = 100 * 1024;
 const MEBIBYTE: usize = 1024 * 1024;
-
-/// A copy of the export that `forge` changes.
-fn forged(export: &Path, forge: impl FnOnce(&Path)) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    copy(export, folder.path());
-    forge(folder.path());
-    folder
-}
 
 /// Imports, and returns the exit code, the peak of the memory in KiB, and the standard error.
 async fn import(database: &Database, export: &Path) -> (Option<i32>, u64, String) {
@@ -35,13 +27,13 @@ async fn import(database: &Database, export: &Path) -> (Option<i32>, u64, String
 /// As that of a chart file.
 #[tokio::test]
 async fn text_is_cleaned() {
-    let original = Original::new().await;
-    let export = original.export();
-    let mut lines = chartsets(&export);
+    let exported = Exported::shared().await;
+    let export = &exported.export;
+    let mut lines = chartsets(export);
     let title = format!("\0 \u{7}{}", "x".repeat(5_015));
     lines[0]["chartset"]["charts"][0]["title"] = json!(title);
     let id = lines[0]["chartset"]["id"].as_str().unwrap().to_owned();
-    let folder = forged(&export, |folder| forge_chartsets(folder, &lines));
+    let folder = forged(export, |folder| forge_chartsets(folder, &lines));
     let restored = Database::new().await;
     restored.run(&["import", folder.path().to_str().unwrap()]);
     let titles = format!(
@@ -52,9 +44,9 @@ async fn text_is_cleaned() {
 
 #[tokio::test]
 async fn long_lines_do_not_fill_the_memory() {
-    let original = Original::new().await;
-    let export = original.export();
-    let line = chartsets(&export).remove(0);
+    let exported = Exported::shared().await;
+    let export = &exported.export;
+    let line = chartsets(export).remove(0);
     let lines = |count: usize, change: &dyn Fn(&mut Value)| {
         let lines = (0..count).map(|number| {
             let mut line = line.clone();
@@ -67,7 +59,7 @@ async fn long_lines_do_not_fill_the_memory() {
     };
     let text = "x".repeat(15 * MEBIBYTE);
     let too_long = lines(80, &|line| line["chartset"]["charts"][0]["title"] = json!(text));
-    let folder = forged(&export, |folder| forge_chartsets(folder, &too_long));
+    let folder = forged(export, |folder| forge_chartsets(folder, &too_long));
     let restored = Database::new().await;
     let (code, peak, stderr) = import(&restored, folder.path()).await;
     assert!(peak > 0 && peak < MAX_PEAK, "{peak} KiB");
@@ -86,7 +78,7 @@ async fn long_lines_do_not_fill_the_memory() {
         ("tags", &|line: &mut Value| line["chartset"]["charts"][0]["tags"] = json!(tags)),
     ] {
         let lines = lines(12, change);
-        let folder = forged(&export, |folder| forge_chartsets(folder, &lines));
+        let folder = forged(export, |folder| forge_chartsets(folder, &lines));
         let (_, peak, stderr) = import(&restored, folder.path()).await;
         assert!(peak > 0 && peak < MAX_PEAK, "{name}: {peak} KiB {stderr}");
     }

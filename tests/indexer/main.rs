@@ -5,6 +5,7 @@ mod backfill;
 mod duplicates;
 mod exports;
 mod failures;
+mod fake_http;
 mod follow;
 mod hash;
 mod hash_lookup;
@@ -31,6 +32,7 @@ use std::process::{Child, Command};
 
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, TestDatabase, hash_command, indexer, indexer_command, samples,
+    send_signal,
 };
 
 /// A migrated database for one test.
@@ -39,6 +41,10 @@ struct Database(TestDatabase);
 impl Database {
     async fn new() -> Self {
         Self(TestDatabase::migrated().await)
+    }
+
+    async fn with_samples() -> Self {
+        Self(TestDatabase::with_samples().await)
     }
 
     /// Runs a command that must succeed, and returns its output.
@@ -94,11 +100,6 @@ impl Database {
 fn line_about(report: &[serde_json::Value], path: &str) -> serde_json::Value {
     let line = report.iter().find(|line| line["path"] == path && line["chartset"].is_string());
     line.unwrap_or_else(|| panic!("no line about {path} in {report:?}")).clone()
-}
-
-fn send(child: &Child, signal: &str) {
-    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-    assert!(sent.is_ok_and(|status| status.success()));
 }
 
 fn kill(mut child: Child) {
@@ -169,21 +170,6 @@ async fn chartsets_of_an_archive_share_transactions() {
     let (chartsets, transactions) = written.split_once('|').unwrap();
     assert_eq!(chartsets, "48");
     assert!(transactions.parse::<u32>().unwrap() <= 4, "{transactions}");
-}
-
-#[tokio::test]
-async fn changed_folder_updates_its_chartset() {
-    let database = Database::new().await;
-    let library = Library::new();
-    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
-    library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
-    library.osu("alpha/2 two/a.osu", ChartSpec::numbered(3));
-    database.ingest(&library);
-    library.delete("alpha/1 one/b.osu");
-    assert!(database.ingest(&library).contains("0 chartsets added, 1 unchanged, 1 updated"));
-    assert_eq!(database.0.psql("SELECT count(*) FROM chartset_charts"), "2");
-    assert_eq!(database.0.psql("SELECT count(*) FROM rox_files"), "3", "ROX files are never deleted");
-    assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
 
 #[tokio::test]

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,6 +12,7 @@ use chart_index_tests::{
 use serde_json::{Value, json};
 
 use super::exports::paths;
+use super::fake_http::response;
 use super::signed_exports::KEYS;
 use super::table_locks::{block_table, release, wait_until_blocked};
 use super::*;
@@ -51,17 +50,11 @@ impl Origin {
 
     pub(crate) fn serve_at(&self, addresses: ReplicaAddresses) -> Service {
         let exports = self.exports.path().to_str().unwrap();
-        let limits = ["RATE_LIMIT_BULK", "RATE_LIMIT_FEED", "RATE_LIMIT_ROX"].map(|name| (name, "1000000"));
-        let variables = [limits[0], limits[1], limits[2], ("EXPORTS_DIR", exports)];
+        let variables = [("EXPORTS_DIR", exports)];
         let options =
             ServiceOptions { variables: &variables, addresses: Some(addresses), ..Default::default() };
         Service::start_with(self.database.0.url(), &options)
     }
-}
-
-fn serve(database: &Database) -> Service {
-    let options = ServiceOptions { variables: &[("RATE_LIMIT_FEED", "1000000")], ..Default::default() };
-    Service::start_with(database.0.url(), &options)
 }
 
 /// A mirror with its folder for downloads.
@@ -108,7 +101,7 @@ pub(crate) fn base(service: &Service) -> String {
 }
 
 /// Status and body of a response. The feed has no times of checks.
-async fn response(client: &Client, path: &str) -> (u16, Vec<u8>) {
+async fn read(client: &Client, path: &str) -> (u16, Vec<u8>) {
     let response = client.get(path).await;
     let status = response.status.as_u16();
     if response.header("content-type") != "application/json" {
@@ -123,14 +116,14 @@ async fn response(client: &Client, path: &str) -> (u16, Vec<u8>) {
 
 /// Asserts that the mirrors have the responses of the origin, and nothing else.
 pub(crate) async fn assert_same(origin: &Database, mirrors: &[&Mirror]) {
-    let original = serve(origin);
+    let original = Service::start(origin.0.url());
     for Mirror { database, .. } in mirrors {
-        let mirrored = serve(database);
+        let mirrored = Service::start(database.0.url());
         let paths: BTreeSet<String> = paths(origin).into_iter().chain(paths(database)).collect();
         // Pages show the times of checks.
         for path in paths.into_iter().filter(|path| !path.starts_with("/chartsets/")) {
-            let expected = response(&original.client(), &path).await;
-            let actual = response(&mirrored.client(), &path).await;
+            let expected = read(&original.client(), &path).await;
+            let actual = read(&mirrored.client(), &path).await;
             let text = |(_, body): &(u16, Vec<u8>)| String::from_utf8_lossy(body).into_owned();
             assert!(actual == expected, "{path}: {} {}", text(&actual), text(&expected));
         }
@@ -143,7 +136,7 @@ pub(crate) async fn assert_same(origin: &Database, mirrors: &[&Mirror]) {
 async fn mirrors_of_mirrors_follow_every_change() {
     let origin = Origin::new(Database::new().await);
     let (first, second) = (Mirror::new().await, Mirror::new().await);
-    let (upstream, middle) = (origin.serve(), serve(&first.database));
+    let (upstream, middle) = (origin.serve(), Service::start(first.database.0.url()));
     let Origin { database, library, .. } = &origin;
     let hash = |number| ChartSpec::numbered(number).note_hash();
     let id = |path: &str| database.chartsets()[path].clone();
@@ -234,7 +227,7 @@ async fn removals_of_the_mirror_stay() {
     origin.database.ingest(&origin.library);
     origin.database.run(&["remove", "chart", &ChartSpec::numbered(5).note_hash()]);
     mirror.follow(&upstream);
-    let service = serve(&mirror.database);
+    let service = Service::start(mirror.database.0.url());
     for (path, status) in [
         (format!("/api/charts/{hash}/rox"), 404),
         (format!("/api/charts/{erased}/rox"), 404),
@@ -416,26 +409,6 @@ async fn running_mirror_has_metrics() {
     assert_same(&origin.database, &[&mirror]).await;
 }
 
-/// Serves what `respond` returns for a path and whether the request wants a response that is not cached.
-fn serve_responses(respond: impl Fn(&str, bool) -> (&'static str, Vec<u8>) + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let mut connection = connection.unwrap();
-            let lines = BufReader::new(&connection).lines().map(Result::unwrap);
-            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            let path = head[0].split(' ').nth(1).unwrap();
-            let (status, body) = respond(path, head.iter().any(|line| line == "cache-control: no-cache"));
-            let head =
-                format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-            // The mirror may close the connection to a body that is too long.
-            let _ = connection.write_all(&[head.as_bytes(), &body].concat());
-        }
-    });
-    base
-}
-
 #[tokio::test]
 async fn hostile_changes_are_refused_and_others_applied() {
     let origin = Origin::new(Database::new().await);
@@ -472,17 +445,19 @@ async fn hostile_changes_are_refused_and_others_applied() {
     current["next"] = json!(last + 2);
     let (current, hostile) = (current.to_string().into_bytes(), hostile.to_string().into_bytes());
     let checks = AtomicU32::new(0);
-    let base = serve_responses(move |path, is_current| match path {
-        // What has changed since is no longer there when the change has a number.
-        _ if path.starts_with("/api/changes?after=")
-            && is_current
-            && checks.fetch_add(1, Ordering::Relaxed) == 0 =>
-        {
-            ("200 OK", hostile.clone())
+    let base = fake_http::serve(move |request| {
+        let path = request.path();
+        let is_check =
+            path.starts_with("/api/changes?after=") && request.has_header("cache-control: no-cache");
+        match path {
+            // What has changed since is no longer there when the change has a number.
+            _ if is_check && checks.fetch_add(1, Ordering::Relaxed) == 0 => response("200 OK", &hostile),
+            _ if is_check => response("200 OK", &current),
+            "/api/changes?after=0&limit=1000" => response("200 OK", &hostile),
+            _ => {
+                files.get(path).map_or_else(|| response("404 Not Found", ""), |file| response("200 OK", file))
+            }
         }
-        _ if path.starts_with("/api/changes?after=") && is_current => ("200 OK", current.clone()),
-        "/api/changes?after=0&limit=1000" => ("200 OK", hostile.clone()),
-        _ => files.get(path).map_or(("404 Not Found", Vec::new()), |file| ("200 OK", file.clone())),
     });
     let mirror = Mirror::new().await;
     let run = mirror.try_follow(&base);
@@ -541,33 +516,37 @@ async fn earlier_file_of_a_new_chart_is_not_stored() {
     let (replaced, requests) = (files[&path].clone(), AtomicU32::new(0));
     assert_ne!(earlier, replaced);
     assert_eq!(earlier.len(), replaced.len());
-    let base = serve_responses(move |requested, _| match files.get(requested) {
-        Some(_) if requested == path && requests.fetch_add(1, Ordering::Relaxed) == 0 => {
-            ("200 OK", earlier.clone())
+    let base = fake_http::serve(move |request| {
+        let requested = request.path();
+        match files.get(requested) {
+            Some(_) if requested == path && requests.fetch_add(1, Ordering::Relaxed) == 0 => {
+                response("200 OK", &earlier)
+            }
+            Some(file) => response("200 OK", file),
+            None if requested.starts_with("/api/changes?after=0") => response("200 OK", &pages[0]),
+            None if requested.starts_with("/api/changes?after=1") => response("200 OK", &pages[1]),
+            None => response("404 Not Found", ""),
         }
-        Some(file) => ("200 OK", file.clone()),
-        None if requested.starts_with("/api/changes?after=0") => ("200 OK", pages[0].clone()),
-        None if requested.starts_with("/api/changes?after=1") => ("200 OK", pages[1].clone()),
-        None => ("404 Not Found", Vec::new()),
     });
     let mirror = Mirror::new().await;
     for sequence in ["1", "2"] {
         assert_eq!(mirror.try_follow(&base).code, Some(0));
         assert_eq!(mirror.sequence(), sequence);
     }
-    let stored = serve(&mirror.database).client().get(&format!("/api/charts/{hash}/rox")).await;
+    let stored =
+        Service::start(mirror.database.0.url()).client().get(&format!("/api/charts/{hash}/rox")).await;
     assert_eq!(stored.body, replaced);
 }
 
 #[tokio::test]
 async fn refused_requests_are_repeated_after_the_pause() {
     let refusals = AtomicU32::new(0);
-    let base = serve_responses(move |path, _| {
+    let base = fake_http::serve(move |request| {
         let is_first = refusals.fetch_add(1, Ordering::Relaxed) < 2;
-        match path {
-            _ if is_first => ("429 Too Many Requests\r\nretry-after: 1", Vec::new()),
-            "/api/exports/latest" => ("404 Not Found", Vec::new()),
-            _ => ("200 OK", br#"{"items":[],"next":0,"hasMore":false}"#.to_vec()),
+        match request.path() {
+            _ if is_first => response("429 Too Many Requests\r\nretry-after: 1", ""),
+            "/api/exports/latest" => response("404 Not Found", ""),
+            _ => response("200 OK", r#"{"items":[],"next":0,"hasMore":false}"#),
         }
     });
     let mirror = Mirror::new().await;

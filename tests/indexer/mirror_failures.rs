@@ -1,8 +1,8 @@
 //! `chart-indexer mirror`, of an upstream whose files or exports fail, and of one that was built anew.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use chart_index_tests::{ReplicaAddresses, Service, within};
 
+use super::fake_http::{FakeRequest, response};
 use super::mirror::{Mirror, Origin, assert_same, base};
 use super::*;
 
@@ -18,7 +19,7 @@ const REMOVED_WITHIN: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Returns a response to a path in place of that of the service.
-type Respond = Box<dyn Fn(&str) -> Option<String> + Send>;
+type Respond = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
 
 /// Forwards requests to a service, except those that it responds to itself.
 struct Front {
@@ -30,34 +31,20 @@ struct Front {
 
 impl Front {
     fn new(service: &Service) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let front = Self {
-            base: format!("http://{}", listener.local_addr().unwrap()),
-            respond: Arc::new(Mutex::new(Box::new(|_: &str| None) as Respond)),
-            held: Arc::default(),
-        };
-        let (respond, held, service) = (front.respond.clone(), front.held.clone(), service.address());
-        std::thread::spawn(move || {
-            for connection in listener.incoming() {
-                let (responses, gate) = (respond.clone(), held.clone());
-                std::thread::spawn(move || {
-                    let mut connection = connection.unwrap();
-                    let request = read_head(&connection);
-                    let path = request.split(' ').nth(1).unwrap();
-                    if path.ends_with("/rox") {
-                        wait(&gate);
-                    }
-                    let response = responses.lock().unwrap_or_else(PoisonError::into_inner)(path);
-                    let response = response.map_or_else(|| forward(&request, service), String::into_bytes);
-                    // A mirror that was ended does not read it.
-                    let _ = connection.write_all(&response);
-                });
+        let respond = Arc::new(Mutex::new(Box::new(|_: &str| None) as Respond));
+        let held = Arc::<(Mutex<(bool, u32)>, Condvar)>::default();
+        let (responses, gate, service) = (respond.clone(), held.clone(), service.address());
+        let base = fake_http::serve(move |request| {
+            if request.path().ends_with("/rox") {
+                wait(&gate);
             }
+            let response = responses.lock().unwrap_or_else(PoisonError::into_inner)(request.path());
+            response.unwrap_or_else(|| forward(request, service))
         });
-        front
+        Self { base, respond, held }
     }
 
-    fn respond(&self, respond: impl Fn(&str) -> Option<String> + Send + 'static) {
+    fn respond(&self, respond: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static) {
         *self.respond.lock().unwrap() = Box::new(respond);
     }
 
@@ -71,28 +58,20 @@ impl Front {
     }
 }
 
-fn read_head(connection: &TcpStream) -> String {
-    let lines = BufReader::new(connection).lines().map(Result::unwrap_or_default);
-    let lines = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("connection:"));
-    lines.map(|line| line + "\r\n").collect::<String>() + "connection: close\r\n\r\n"
-}
-
 fn wait(held: &(Mutex<(bool, u32)>, Condvar)) {
     let mut state = held.0.lock().unwrap();
     state.1 += 1;
     drop(held.1.wait_while(state, |(is_held, _)| *is_held).unwrap());
 }
 
-fn forward(head: &str, service: std::net::SocketAddr) -> Vec<u8> {
+fn forward(request: &FakeRequest, service: SocketAddr) -> Vec<u8> {
+    let lines = request.head.iter().filter(|line| !line.starts_with("connection:"));
+    let head: String = lines.map(|line| line.clone() + "\r\n").collect();
     let mut connection = TcpStream::connect(service).unwrap();
-    connection.write_all(head.as_bytes()).unwrap();
+    connection.write_all(format!("{head}connection: close\r\n\r\n").as_bytes()).unwrap();
     let mut response = Vec::new();
     connection.read_to_end(&mut response).unwrap();
     response
-}
-
-fn response(status: &str, headers: &str) -> String {
-    format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: 0\r\n\r\n")
 }
 
 fn rox_path(number: u32) -> String {
@@ -212,12 +191,19 @@ async fn redirects_are_followed_to_named_addresses_only() {
         let path = rox_path(number);
         files.insert(format!("/objects{path}"), client.get(&path).await.body);
     }
-    let (bucket, requests) = serve_files(files);
+    let requests = Arc::new(AtomicU32::new(0));
+    let bucket = fake_http::serve({
+        let requests = Arc::clone(&requests);
+        move |request| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            response("200 OK", &files[request.path()])
+        }
+    });
     front.respond({
         let bucket = bucket.clone();
         move |path| {
-            let location = format!("location: {bucket}/objects{path}\r\n");
-            path.ends_with("/rox").then(|| response("302 Found", &location))
+            let found = format!("302 Found\r\nlocation: {bucket}/objects{path}");
+            path.ends_with("/rox").then(|| response(&found, ""))
         }
     });
     let follow = |objects: &str| {
@@ -234,25 +220,6 @@ async fn redirects_are_followed_to_named_addresses_only() {
     follow(&format!("http://127.0.0.1:1,{bucket}/objects/"));
     assert_eq!(requests.load(Ordering::Relaxed), 5);
     assert_same(&origin.database, &[&mirror]).await;
-}
-
-/// Serves these files at an address of its own, and counts the requests.
-fn serve_files(files: BTreeMap<String, Vec<u8>>) -> (String, Arc<AtomicU32>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (base, requests) = (format!("http://{}", listener.local_addr().unwrap()), Arc::default());
-    let counted: Arc<AtomicU32> = Arc::clone(&requests);
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let mut connection = connection.unwrap();
-            let request = read_head(&connection);
-            counted.fetch_add(1, Ordering::Relaxed);
-            let file = &files[request.split(' ').nth(1).unwrap()];
-            let length = file.len();
-            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-            let _ = connection.write_all(&[head.as_bytes(), file].concat());
-        }
-    });
-    (base, requests)
 }
 
 /// Its changes are later than now, by a day.
@@ -401,11 +368,7 @@ async fn mirror_moves_to_another_mirror_of_the_same_index() {
     origin.database.ingest(&origin.library);
     origin.database.run(&["remove", "chartset", &origin.database.chartsets()["alpha/2 two"]]);
     first.follow(&upstream);
-    let options = chart_index_tests::ServiceOptions {
-        variables: &[("RATE_LIMIT_FEED", "1000000")],
-        ..Default::default()
-    };
-    let other = Service::start_with(first.database.0.url(), &options);
+    let other = Service::start(first.database.0.url());
     second.database.0.psql(&format!("UPDATE mirror SET upstream = '{}'", base(&other)));
     second.follow(&other);
     assert_eq!(second.database.0.psql("SELECT restarts FROM mirror"), "1");

@@ -185,7 +185,7 @@ async fn exports_do_not_depend_on_the_place() {
 async fn mirrors_store_objects() {
     let (site, _library) = Site::ingested().await;
     let url = site.url();
-    let variables = [("OBJECT_STORE_URL", &*url), ("RATE_LIMIT_FEED", "1000000")];
+    let variables = [("OBJECT_STORE_URL", &*url)];
     let options = chart_index_tests::ServiceOptions { variables: &variables, ..Default::default() };
     let service = Service::start_with(site.database.0.url(), &options);
     let mirror = Site::new().await;

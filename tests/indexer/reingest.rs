@@ -85,11 +85,7 @@ async fn unchanged_library_is_not_decoded() {
     let checked = "SELECT count(*) FROM chartset_checks JOIN chartsets ON id = chartset_id \
                    WHERE chartset_checks.checked_at_ms > chartsets.checked_at_ms";
     assert_eq!(library.psql(checked), "2");
-}
-
-#[tokio::test]
-async fn same_content_with_other_times_is_not_decoded() {
-    let library = Reingest::settled().await;
+    // The same content with other times.
     for file in ["alpha/1 one/a.osu", "alpha/2 two.osz"] {
         let file = File::options().write(true).open(library.library.root().join(file)).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::exports::{Original, copy};
+use super::exports::{Exported, forged};
 use super::*;
 
 /// Key pairs that `minisign -G -W` has written.
@@ -40,21 +40,18 @@ impl KeyPair {
 
 #[tokio::test]
 async fn only_signed_exports_are_imported() {
-    let original = Original::new().await;
+    let exported = Exported::shared().await;
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = &KEYS;
-    let signed = original.export_with(&["--sign-key", &old.secret_in(folder.path())]);
-    let changed = |change: &dyn Fn(&Path)| {
-        let folder = tempfile::tempdir().unwrap();
-        copy(&signed, folder.path());
-        change(folder.path());
-        folder
-    };
-    let with_space = changed(&|export| {
+    let (key, exports) = (old.secret_in(folder.path()), folder.path().join("exports"));
+    let arguments = ["export", exports.to_str().unwrap(), "--rox", "--sign-key", &key];
+    let printed = exported.original.database.run(&arguments);
+    let signed = Path::new(printed.split_once(": ").unwrap().0);
+    let with_space = forged(signed, |export| {
         let manifest = fs::read_to_string(export.join("manifest.json")).unwrap();
         fs::write(export.join("manifest.json"), manifest + " ").unwrap();
     });
-    let unsigned = changed(&|export| fs::remove_file(export.join("manifest.json.minisig")).unwrap());
+    let unsigned = forged(signed, |export| fs::remove_file(export.join("manifest.json.minisig")).unwrap());
     let restored = Database::new().await;
     let import = |export: &Path, keys: &[&str]| {
         let keys = keys.iter().flat_map(|key| ["--verify-key", key]);
@@ -62,16 +59,16 @@ async fn only_signed_exports_are_imported() {
         restored.try_run(&arguments.collect::<Vec<_>>())
     };
     for (export, keys, message) in [
-        (&*signed, &[new.public][..], "is not by the key that was given"),
+        (signed, &[new.public][..], "is not by the key that was given"),
         (with_space.path(), &[new.public, old.public], "is not the signature of manifest.json"),
         (unsigned.path(), &[old.public], "the export has no signature manifest.json.minisig"),
-        (&signed, &["RWQ"], "a public key is the second line"),
+        (signed, &["RWQ"], "a public key is the second line"),
     ] {
         let run = import(export, keys);
         assert!(run.code != Some(0) && run.stderr.contains(message), "{message}: {}", run.stderr);
     }
     assert_eq!(restored.0.psql("SELECT count(*) FROM charts"), "0");
-    let run = import(&signed, &[new.public, old.public]);
+    let run = import(signed, &[new.public, old.public]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let run = import(with_space.path(), &[]);
     assert_eq!(run.code, Some(0), "without a key signatures are ignored: {}", run.stderr);

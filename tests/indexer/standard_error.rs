@@ -3,8 +3,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,7 +10,8 @@ use std::time::Duration;
 use chart_index_tests::{RunningIndexer, within};
 use serde_json::{Value, json};
 
-use super::exports::{Original, copy, forge};
+use super::exports::{Exported, forge, forged};
+use super::fake_http::response;
 use super::refusals::zip_of;
 use super::*;
 
@@ -174,37 +173,12 @@ async fn hostile_names_are_escaped() {
     }
 }
 
-/// Responds to each request with hostile problem details. Returns its base address.
-fn serve_failures() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let body = json!({ "detail": HOSTILE }).to_string();
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let mut reader = BufReader::new(connection.unwrap());
-            let mut length = 0;
-            for line in reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()) {
-                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
-                    length = value.parse().unwrap();
-                }
-            }
-            let mut request = vec![0; length];
-            reader.read_exact(&mut request).unwrap();
-            let head = format!(
-                "HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: {}",
-                body.len()
-            );
-            write!(reader.get_mut(), "{head}\r\n\r\n{body}").unwrap();
-        }
-    });
-    base
-}
-
 #[tokio::test]
 async fn texts_of_other_servers_are_escaped() {
     let (database, library) = (Database::new().await, Library::new());
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
-    let server = serve_failures();
+    let body = json!({ "detail": HOSTILE }).to_string();
+    let server = fake_http::serve(move |_| response("500 Internal Server Error", &body));
     let root = library.argument();
     let run = IndexerRun::run(&mut hash_command(&[&root, "--lookup", &server]));
     assert_eq!(run.code, Some(1));
@@ -223,8 +197,7 @@ async fn texts_of_other_servers_are_escaped() {
 
 #[tokio::test]
 async fn headers_of_hostile_archives_are_escaped() {
-    let original = Original::new().await;
-    let export = original.export();
+    let exported = Exported::shared().await;
     let database = Database::new().await;
     let mut named = tar::Header::new_gnu();
     named.as_mut_bytes()[..HOSTILE.len()].copy_from_slice(HOSTILE.as_bytes());
@@ -234,9 +207,8 @@ async fn headers_of_hostile_archives_are_escaped() {
     sized.as_old_mut().size = *b"\x1b]0;PWNED\x07\n ";
     sized.set_cksum();
     for header in [named, sized] {
-        let folder = tempfile::tempdir().unwrap();
-        copy(&export, folder.path());
-        forge(folder.path(), "rox.tar", &[&header.as_bytes()[..], &[0; 1024]].concat());
+        let content = [&header.as_bytes()[..], &[0; 1024]].concat();
+        let folder = forged(&exported.export, |export| forge(export, "rox.tar", &content));
         let run = database.try_run(&["import", folder.path().to_str().unwrap()]);
         assert_eq!((run.code, run.stderr.contains("PWNED")), (Some(1), true), "{}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);

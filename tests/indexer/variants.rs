@@ -1,6 +1,6 @@
 //! Conversions of charts find their original through the API (docs/formats/variant.md).
 
-use chart_index_tests::{ChartSpec, Service, ServiceOptions, real_charts};
+use chart_index_tests::{ChartSpec, Service, notes_of_preview, real_charts};
 use serde_json::Value;
 
 use super::*;
@@ -23,34 +23,11 @@ const CONVERSIONS: [Conversion; 7] = [
     Conversion { name: "ends of long notes", convert: |ms| ms, longer_ms: -20 },
 ];
 
-/// The notes of a preview (docs/formats/preview.md).
-fn notes(preview: &Value) -> Vec<(i64, u8, Option<i64>)> {
-    let mut notes = Vec::new();
-    for (column, steps) in (0..).zip(preview["columns"].as_array().unwrap()) {
-        let mut start = 0;
-        for step in steps.as_array().unwrap().iter().filter_map(Value::as_i64) {
-            if step < 0 {
-                notes
-                    .last_mut()
-                    .map(|note: &mut (i64, u8, Option<i64>)| note.2 = Some(start - step))
-                    .unwrap();
-            } else {
-                start += step;
-                notes.push((start, column, None));
-            }
-        }
-    }
-    notes.sort_unstable();
-    notes
-}
-
 /// Ingests a library, converts its charts, and looks the conversions up.
 async fn assert_conversions_are_found(library: &str) {
     let database = Database::new().await;
     database.run(&["ingest", library]);
-    let limits = ["RATE_LIMIT_BULK", "RATE_LIMIT_DETAIL"].map(|name| (name, "100000"));
-    let service =
-        Service::start_with(database.0.url(), &ServiceOptions { variables: &limits, ..Default::default() });
+    let service = Service::start(database.0.url());
     let (client, base) = (service.client(), format!("http://{}", service.address()));
     let charts =
         database.0.psql("SELECT encode(hash, 'hex'), keys FROM charts WHERE variant IS NOT NULL ORDER BY 1");
@@ -59,7 +36,7 @@ async fn assert_conversions_are_found(library: &str) {
     for line in charts.lines() {
         let (hash, keys) = line.split_once('|').unwrap();
         let preview = client.get(&format!("/api/charts/{hash}/preview")).await.json();
-        let original = notes(&preview);
+        let original = notes_of_preview(&preview);
         for Conversion { name, convert, longer_ms } in &CONVERSIONS {
             let end = |start: i64, end: i64| (convert(end) + longer_ms).max(convert(start) + 1);
             let converted = original.iter().map(|(start, column, ends)| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chart_index_tests::Random;
 
-use crate::model::{Chart, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
+use crate::model::{Chart, Entry, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::system::{EDGE, FOLLOW, MIRROR, NODES, OBJECTS, PURGES, REPLICAS, WRITERS};
 
 /// What moves and deletes objects. Backups need no grace period: the bucket keeps deleted objects.
@@ -44,12 +44,9 @@ pub(crate) enum Command {
     Ingest(Vec<Change>),
     /// Restores these charts, ingests the large chartsets, and removes the charts and this chartset.
     IngestLarge(Set, Vec<Chart>),
-    RemoveChart(Chart),
-    RestoreChart(Chart),
-    RemoveSet(Set),
-    RestoreSet(Set),
-    EraseChart(Chart),
-    EraseSet(Set),
+    Remove(Entry),
+    Restore(Entry),
+    Erase(Entry),
     ReplaceRox(Chart),
     /// Applies a list of removals.
     RemoveList(Set, Vec<Chart>),
@@ -219,17 +216,17 @@ pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
 
 fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command {
     match random.below(30) {
-        0..=2 => Command::RemoveChart(removable_chart(random, writer)),
-        3 | 4 => Command::RestoreChart(removable_chart(random, writer)),
-        5 | 6 => Command::RemoveSet(set(random, writer)),
-        7 => Command::RestoreSet(set(random, writer)),
+        0..=2 => Command::Remove(Entry::ChartRemoval(removable_chart(random, writer))),
+        3 | 4 => Command::Restore(Entry::ChartRemoval(removable_chart(random, writer))),
+        5 | 6 => Command::Remove(Entry::SetRemoval(set(random, writer))),
+        7 => Command::Restore(Entry::SetRemoval(set(random, writer))),
         8 => Command::Export,
         9 => Command::Filter,
         10 if has_meilisearch => Command::Rebuild,
         11 => Command::Ingest(Vec::new()),
         12 => Command::RemoveList(set(random, writer), removable_charts(random, writer, 2)),
-        13 => Command::EraseChart(removable_chart(random, writer)),
-        14 => Command::EraseSet(set(random, writer)),
+        13 => Command::Erase(Entry::ChartRemoval(removable_chart(random, writer))),
+        14 => Command::Erase(Entry::SetRemoval(set(random, writer))),
         15 | 16 => Command::ReplaceRox(owned(random, REPLACED_CHARTS, writer)),
         _ => Command::Ingest((0..=random.below(3)).map(|_| change(random, writer)).collect()),
     }

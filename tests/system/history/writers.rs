@@ -105,12 +105,9 @@ impl Writer {
                 self.ingest_large();
                 self.remove_list(*set, charts, disturbance);
             }
-            Command::RemoveChart(chart) => self.mark(Entry::ChartRemoval(*chart), true, disturbance),
-            Command::RestoreChart(chart) => self.mark(Entry::ChartRemoval(*chart), false, disturbance),
-            Command::RemoveSet(set) => self.mark(Entry::SetRemoval(*set), true, disturbance),
-            Command::RestoreSet(set) => self.mark(Entry::SetRemoval(*set), false, disturbance),
-            Command::EraseChart(chart) => self.erase(Entry::ChartRemoval(*chart), disturbance),
-            Command::EraseSet(set) => self.erase(Entry::SetRemoval(*set), disturbance),
+            Command::Remove(entry) => self.mark(*entry, true, disturbance),
+            Command::Restore(entry) => self.mark(*entry, false, disturbance),
+            Command::Erase(entry) => self.erase(*entry, disturbance),
             Command::ReplaceRox(chart) => self.replace_rox(*chart, disturbance),
             Command::RemoveList(set, charts) => self.remove_list(*set, charts, disturbance),
             Command::Export => self.export(disturbance),

@@ -42,31 +42,15 @@ fn seconds(duration: &Value) -> u64 {
     if unit == "m" { 60 * number } else { number }
 }
 
+/// Dumps may be in a folder of the machine. What else containers may not do is checked by compose-lint.
 #[test]
-fn every_image_has_a_version() {
+fn files_of_the_machine_are_read_only() {
     for (name, service) in services() {
-        let image = service["image"].as_str().expect("an image");
-        let version = image.trim_end_matches('}').rsplit_once(':').map(|(_, version)| version);
-        assert!(version.is_some_and(|version| version.contains('.')), "{name}: {image}");
-    }
-}
-
-#[test]
-fn containers_have_no_privileges() {
-    for (name, service) in services() {
-        assert_eq!(service["read_only"], true, "{name}");
-        assert_eq!(service["cap_drop"], json!(["ALL"]), "{name}");
-        assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]), "{name}");
-        for key in ["cap_add", "privileged", "network_mode", "pid", "ipc", "devices"] {
-            assert!(service[key].is_null(), "{name}: {key}");
-        }
         for volume in service["volumes"].as_array().into_iter().flatten() {
             let volume = volume.as_str().expect("the short form");
-            // Dumps may be in a folder of the machine.
             let is_writable = volume.starts_with("${BACKUPS:-backups}:");
-            let is_mount = (volume.starts_with('.') || volume.starts_with('$')) && !is_writable;
+            let is_mount = volume.starts_with(['.', '$']) && !is_writable;
             assert!(!is_mount || volume.ends_with(":ro"), "{name}: {volume}");
-            assert!(!volume.contains("docker.sock"), "{name}: {volume}");
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use chart_index_tests::{IndexerRun, program_command, workspace_root};
 use serde_json::Value;
 
+use super::kubernetes::{Objects, secret_files};
 use super::{OVERLAYS, compose, rendered};
 
 /// Variables that libraries of the programs read (docs/operations/configure.md).
@@ -139,12 +140,10 @@ fn compose_container(name: &str, service: &Value) -> Container {
     let entrypoint = texts(&service["entrypoint"]);
     let program = if entrypoint.is_empty() { "chart-index" } else { "chart-indexer" };
     assert!(entrypoint.is_empty() || entrypoint == ["/usr/local/bin/chart-indexer"], "{entrypoint:?}");
-    let arguments = Some(texts(&service["command"])).filter(|arguments| !arguments.is_empty());
     Container {
         name: format!("docker-compose.yml: {name}"),
         program,
-        // The default of the image.
-        arguments: arguments.unwrap_or_else(|| vec!["serve".to_owned()]),
+        arguments: arguments(&service["command"]),
         variables,
         secrets: texts(&service["secrets"]).iter().map(|name| format!("/run/secrets/{name}")).collect(),
     }
@@ -163,61 +162,29 @@ fn variables_of(file: &Path) -> Vec<(String, String)> {
 
 /// The containers of an overlay that run one of the programs.
 fn kubernetes_containers(overlay: &str) -> Vec<Container> {
-    let objects = rendered(overlay);
+    let rendered = rendered(overlay);
+    let objects = Objects::new(overlay, &rendered);
     let mut containers = Vec::new();
-    for object in &objects {
-        let spec = [&object["spec"], &object["spec"]["jobTemplate"]["spec"]];
-        for pod in spec.map(|spec| &spec["template"]["spec"]) {
-            for container in pod["containers"].as_array().into_iter().flatten() {
-                if text(&container["image"]).contains("chart-index") {
-                    let name = format!("{overlay}: {} {}", object["kind"], object["metadata"]["name"]);
-                    containers.push(kubernetes_container(name, container, pod, &objects));
-                }
-            }
+    for workload in objects.programs() {
+        for container in workload.containers() {
+            let variables = objects.variables(container).into_iter();
+            let is_indexer = texts(&container["command"]) == ["/usr/local/bin/chart-indexer"];
+            containers.push(Container {
+                name: format!("{overlay}: {}", workload.title()),
+                program: if is_indexer { "chart-indexer" } else { "chart-index" },
+                arguments: arguments(&container["args"]),
+                variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                secrets: secret_files(&workload, container),
+            });
         }
     }
     assert!(containers.len() >= 5, "{overlay}: {containers:#?}");
     containers
 }
 
-fn kubernetes_container(name: String, container: &Value, pod: &Value, objects: &[Value]) -> Container {
-    let mut variables = BTreeMap::new();
-    for source in container["envFrom"].as_array().into_iter().flatten() {
-        let config = &source["configMapRef"]["name"];
-        let is_config =
-            |object: &&Value| object["kind"] == "ConfigMap" && object["metadata"]["name"] == *config;
-        let object = objects.iter().find(is_config).expect("the config map");
-        let data = object["data"].as_object().expect("variables");
-        variables.extend(data.iter().map(|(name, value)| (name.clone(), text(value))));
-    }
-    for variable in container["env"].as_array().into_iter().flatten() {
-        variables.insert(text(&variable["name"]), text(&variable["value"]));
-    }
-    let is_indexer = texts(&container["command"]) == ["/usr/local/bin/chart-indexer"];
-    let arguments = Some(texts(&container["args"])).filter(|arguments| !arguments.is_empty());
-    Container {
-        name,
-        program: if is_indexer { "chart-indexer" } else { "chart-index" },
-        arguments: arguments.unwrap_or_else(|| vec!["serve".to_owned()]),
-        variables,
-        secrets: mounted_secrets(container, pod),
-    }
-}
-
-/// The paths of the files of projected secrets in a container.
-fn mounted_secrets(container: &Value, pod: &Value) -> BTreeSet<String> {
-    let mut paths = BTreeSet::new();
-    for mount in container["volumeMounts"].as_array().into_iter().flatten() {
-        let volumes = pod["volumes"].as_array().into_iter().flatten();
-        for volume in volumes.filter(|volume| volume["name"] == mount["name"]) {
-            for source in volume["projected"]["sources"].as_array().into_iter().flatten() {
-                for item in source["secret"]["items"].as_array().into_iter().flatten() {
-                    paths.insert(format!("{}/{}", text(&mount["mountPath"]), text(&item["path"])));
-                }
-            }
-        }
-    }
-    paths
+/// The arguments of a container, by default those of the image.
+fn arguments(given: &Value) -> Vec<String> {
+    Some(texts(given)).filter(|arguments| !arguments.is_empty()).unwrap_or_else(|| vec!["serve".to_owned()])
 }
 
 fn containers() -> Vec<Container> {

@@ -142,16 +142,6 @@ async fn respond(mut stream: TcpStream, name: &'static str, unanswered: Arc<Atom
     stream.read_to_end(&mut request).await.map(drop).ok()
 }
 
-#[test]
-fn configuration_is_valid() {
-    let check = Command::new(haproxy_program())
-        .args(["-c", "-f", "compose/haproxy/haproxy.cfg"])
-        .current_dir(workspace_root())
-        .output()
-        .expect("haproxy starts");
-    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
-}
-
 #[tokio::test]
 async fn clients_cannot_forge_headers_of_proxies() {
     let site = Site::start().await;

@@ -114,7 +114,7 @@ fn objects_are_those_of_the_overlay(objects: &Objects) -> Vec<String> {
     let own = OBJECTS_OF.iter().filter(|(overlay, _)| *overlay == objects.overlay);
     let expected: BTreeSet<String> =
         OBJECTS.iter().chain(own.flat_map(|(_, own)| *own)).map(|title| (*title).to_owned()).collect();
-    let actual: BTreeSet<String> = objects.all().iter().map(|object| stable_title(object)).collect();
+    let actual: BTreeSet<String> = objects.all().iter().map(stable_title).collect();
     let missing = expected.difference(&actual).map(|title| format!("{title} is missing"));
     let extra = actual.difference(&expected).map(|title| format!("{title} is not expected"));
     let elsewhere = objects

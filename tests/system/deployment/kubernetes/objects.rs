@@ -13,29 +13,29 @@ const WORKLOADS: &[(&str, &str)] = &[
     ("CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-pub(super) struct Objects<'a> {
+pub(crate) struct Objects<'a> {
     pub(super) overlay: &'a str,
-    objects: Vec<&'a Value>,
+    objects: &'a [Value],
 }
 
 /// An object with pods.
 #[derive(Clone, Copy)]
-pub(super) struct Workload<'a> {
+pub(crate) struct Workload<'a> {
     pub(super) object: &'a Value,
     pub(super) template: &'a Value,
 }
 
 impl<'a> Objects<'a> {
-    pub(super) fn new(overlay: &'a str, objects: Vec<&'a Value>) -> Self {
+    pub(crate) fn new(overlay: &'a str, objects: &'a [Value]) -> Self {
         Self { overlay, objects }
     }
 
-    pub(super) fn all(&self) -> &[&'a Value] {
-        &self.objects
+    pub(super) fn all(&self) -> &'a [Value] {
+        self.objects
     }
 
     pub(super) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a Value> {
-        self.objects.iter().copied().filter(move |object| object["kind"] == kind)
+        self.objects.iter().filter(move |object| object["kind"] == kind)
     }
 
     /// The object of this kind and name.
@@ -49,11 +49,11 @@ impl<'a> Objects<'a> {
             let (_, path) = WORKLOADS.iter().find(|(kind, _)| object["kind"] == *kind)?;
             Some(Workload { object, template: object.pointer(path).unwrap_or(&Value::Null) })
         };
-        self.objects.iter().copied().filter_map(of).collect()
+        self.objects.iter().filter_map(of).collect()
     }
 
     /// The workloads that run one of the programs.
-    pub(super) fn programs(&self) -> Vec<Workload<'a>> {
+    pub(crate) fn programs(&self) -> Vec<Workload<'a>> {
         let programs = |workload: &Workload<'a>| {
             workload
                 .containers()
@@ -75,7 +75,7 @@ impl<'a> Objects<'a> {
     }
 
     /// The variables of a container, also those from `ConfigMap`s.
-    pub(super) fn variables(&self, container: &'a Value) -> BTreeMap<&'a str, &'a str> {
+    pub(crate) fn variables(&self, container: &'a Value) -> BTreeMap<&'a str, &'a str> {
         let mut variables = BTreeMap::new();
         for source in array(&container["envFrom"]) {
             let map = self.find("ConfigMap", text(&source["configMapRef"]["name"]));
@@ -90,7 +90,7 @@ impl<'a> Objects<'a> {
 
 impl<'a> Workload<'a> {
     /// Its kind and name, for messages.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!("{} {}", text(&self.object["kind"]), name(self.object))
     }
 
@@ -98,7 +98,7 @@ impl<'a> Workload<'a> {
         &self.template["spec"]
     }
 
-    pub(super) fn containers(&self) -> Vec<&'a Value> {
+    pub(crate) fn containers(&self) -> Vec<&'a Value> {
         let kinds = ["initContainers", "containers"];
         kinds.iter().flat_map(|kind| array(&self.template["spec"][kind])).collect()
     }

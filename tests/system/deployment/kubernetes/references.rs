@@ -114,7 +114,7 @@ fn missing_settings(objects: &Objects, workload: &Workload) -> Vec<String> {
 }
 
 /// The files with secrets of a container.
-pub(super) fn secret_files(workload: &Workload, container: &Value) -> BTreeSet<String> {
+pub(crate) fn secret_files(workload: &Workload, container: &Value) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
     for mount in array(&container["volumeMounts"]) {
         let volumes = array(&workload.pod()["volumes"]);

@@ -17,8 +17,8 @@ const UNKNOWN: &str = "000000000000000000000000000000000000000000000000000000000
 #[test]
 fn split_adds_a_second_set_of_replicas() {
     let rendered = split();
-    let objects = Objects::new("production", rendered.iter().collect());
-    let found: BTreeSet<_> = violations("production", rendered.iter().collect()).into_iter().collect();
+    let objects = Objects::new("production", &rendered);
+    let found: BTreeSet<_> = violations("production", &rendered).into_iter().collect();
     let added = ["Deployment", "PodDisruptionBudget", "Service"].map(|kind| {
         ("objects are those of the overlay", format!("{kind} chart-index-browse is not expected"))
     });
@@ -38,7 +38,7 @@ fn split_adds_a_second_set_of_replicas() {
 #[tokio::test]
 async fn split_routes_requests_to_replicas_that_serve_them() {
     let rendered = split();
-    let objects = Objects::new("production", rendered.iter().collect());
+    let objects = Objects::new("production", &rendered);
     let database = TestDatabase::migrated().await;
     let start = |variables: &[(&str, &str)]| {
         Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() })

@@ -14,6 +14,7 @@ mod responses;
 mod signed_exports;
 mod snippets;
 
+use chart_index_system_tests::read;
 use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
 
 /// A chart and a chartset of the sample library.
@@ -60,9 +61,4 @@ fn documents() -> Vec<(String, String)> {
     let formats =
         names.iter().map(|name| (format!("/docs/{name}"), read(&format!("docs/formats/{name}.md"))));
     std::iter::once(("/docs".to_owned(), read("docs/api.md"))).chain(formats).collect()
-}
-
-/// The text of a file of the repository.
-fn read(path: &str) -> String {
-    std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -5,12 +5,12 @@
     reason = "a test panics if its set-up fails, and prints what it measured"
 )]
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::PrivateVarnish;
+use chart_index_system_tests::{PrivateVarnish, Process};
 use chart_index_tests::{
     ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, Service, ServiceOptions, TestDatabase,
     TestRedis, fixed_address, indexer, indexer_command, within,
@@ -37,7 +37,7 @@ struct Site {
     edge: Client,
     /// Between `follow` and Varnish.
     purges: Proxy,
-    follow: Child,
+    follow: Process,
     hashes: Vec<String>,
 }
 
@@ -118,19 +118,9 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.follow.kill();
-        let _ = self.follow.wait();
-    }
-}
-
-fn start_follow(database_url: &str, purges: &Proxy) -> Child {
-    indexer_command(database_url, &["follow"])
-        .env("PURGE_URL", purges.url().replace('@', ""))
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("chart-indexer starts")
+fn start_follow(database_url: &str, purges: &Proxy) -> Process {
+    let mut follow = indexer_command(database_url, &["follow"]);
+    Process::start(follow.env("PURGE_URL", purges.url().replace('@', "")).stdout(Stdio::null()))
 }
 
 /// Whether everything is purged that the present server has numbered.
@@ -203,8 +193,7 @@ async fn purges_that_fail_are_repeated() {
     // A `follow` that was killed continues.
     site.purges.cut().await;
     site.remove(2);
-    let _ = site.follow.kill();
-    let _ = site.follow.wait();
+    site.follow.kill();
     site.purges.listen().await;
     site.follow = start_follow(&site.database_url, &site.purges);
     within(TIMEOUT, async || site.is_removed(2).await.then_some(())).await;
@@ -237,8 +226,7 @@ async fn removals_are_in_force_at_the_edge_after_an_ingest() {
 #[tokio::test]
 async fn first_purge_empties_the_edge() {
     let mut site = Site::start(2).await;
-    let _ = site.follow.kill();
-    let _ = site.follow.wait();
+    site.follow.kill();
     TestDatabase::psql_on(&site.database_url, "DELETE FROM cdn_purges");
     site.fill().await;
     site.remove(0);

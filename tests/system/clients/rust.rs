@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chart_index_system_tests::run;
+use chart_index_system_tests::{read, run};
 use chart_index_tests::{samples, workspace_root};
 
 use crate::program::finds_the_charts_of_a_folder;
@@ -49,7 +49,7 @@ fn package(folder: &Path) {
 /// The manifest of a program with the packaged crates. Its dependencies are those of the workspace, compiled
 /// alike.
 fn manifest() -> String {
-    let root = fs::read_to_string(workspace_root().join("Cargo.toml")).expect("a file");
+    let root = read("Cargo.toml");
     let (_, profiles) = root.split_once("[profile.dev]").expect("the profiles");
     let patch = |name| format!("{name} = {{ path = \"{name}-{VERSION}\" }}\n");
     let patches = PACKAGES.map(patch).concat();
@@ -95,8 +95,7 @@ fn readmes_have_the_examples() {
         ("clients/python/README.md", "docs/snippets/client.py", "import sys"),
         ("clients/npm/README.md", "docs/snippets/client.mjs", "import {"),
     ] {
-        let [readme, example] =
-            [readme, example].map(|path| fs::read_to_string(workspace_root().join(path)).expect("a file"));
+        let [readme, example] = [readme, example].map(read);
         let program = &example[example.find(start).expect("the program")..];
         assert!(readme.contains(&format!("\n{program}```\n")), "{program}");
     }

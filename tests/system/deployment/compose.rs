@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chart_index_system_tests::read;
 use serde_json::{Map, Value, json};
 
 use super::{compose, deployment};
@@ -105,10 +106,6 @@ fn setting(name: &str) -> u64 {
     let settings = read("compose/replica.env");
     let value = settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     value.and_then(|value| value.parse().ok()).expect("a number")
-}
-
-fn read(file: &str) -> String {
-    std::fs::read_to_string(chart_index_tests::workspace_root().join(file)).expect("a file")
 }
 
 /// The formula of docs/operations/capacity.md, "Connections", with `follow` and two other commands.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::workspace_root;
+use chart_index_system_tests::read;
 
 use super::compose;
 
@@ -17,7 +17,6 @@ pub(crate) const PAGES: [&str; 5] = [
 
 /// The pages, with a space in place of what ends a command.
 fn text() -> String {
-    let read = |page| std::fs::read_to_string(workspace_root().join(page)).expect("a page");
     PAGES.map(read).concat().replace(['`', '|', '\n', '&', ';', ','], " \0 ")
 }
 

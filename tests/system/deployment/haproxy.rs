@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use chart_index_system_tests::haproxy_program;
-use chart_index_tests::{Client, fixed_address, within, workspace_root};
+use chart_index_system_tests::{Process, haproxy_program, read};
+use chart_index_tests::{Client, fixed_address, within};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,9 +28,9 @@ const FORGED: &[(&str, &str)] = &[
     ("x-request-id", "forged"),
 ];
 
-/// An HAProxy in front of servers of the test. Dropping the value kills it.
+/// An HAProxy in front of servers of the test.
 struct Site {
-    haproxy: Child,
+    _haproxy: Process,
     address: SocketAddr,
     public: Client,
     private: Client,
@@ -46,8 +46,7 @@ impl Site {
 
     async fn start_with(variables: &[(&str, &str)]) -> Self {
         let unanswered = Arc::new(AtomicUsize::new(0));
-        let mut config =
-            std::fs::read_to_string(workspace_root().join("compose/haproxy/haproxy.cfg")).expect("a file");
+        let mut config = read("compose/haproxy/haproxy.cfg");
         for name in REPLICAS {
             let address = start_replica(name, Arc::clone(&unanswered)).await;
             let (original, port) = (format!("    server {name} {name}.edge:8080\n"), address.port());
@@ -57,18 +56,18 @@ impl Site {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("haproxy.cfg"), config).expect("a configuration");
         let (address, private) = (fixed_address(), fixed_address());
-        let haproxy = Command::new(haproxy_program())
-            .args(["-db", "-f", "haproxy.cfg"])
-            .current_dir(folder.path())
-            .env("HAPROXY_LISTEN", address.to_string())
-            .env("HAPROXY_PRIVATE_LISTEN", private.to_string())
-            .envs(variables.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("haproxy starts");
+        let haproxy = Process::start(
+            Command::new(haproxy_program())
+                .args(["-db", "-f", "haproxy.cfg"])
+                .current_dir(folder.path())
+                .env("HAPROXY_LISTEN", address.to_string())
+                .env("HAPROXY_PRIVATE_LISTEN", private.to_string())
+                .envs(variables.iter().copied())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        );
         let (public, private) = (Client::new(address), Client::new(private));
-        let site = Self { haproxy, address, public, private, unanswered, _folder: folder };
+        let site = Self { _haproxy: haproxy, address, public, private, unanswered, _folder: folder };
         site.wait_until_healthy().await;
         site
     }
@@ -96,13 +95,6 @@ impl Site {
         let response = self.public.get_with(path, headers).await;
         assert_eq!(response.status, 200, "{path}");
         String::from_utf8(response.body).expect("UTF-8").to_lowercase()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.haproxy.kill();
-        let _ = self.haproxy.wait();
     }
 }
 
@@ -244,8 +236,7 @@ struct Nginx {
 
 impl Nginx {
     async fn start(haproxy: SocketAddr) -> Self {
-        let page =
-            std::fs::read_to_string(workspace_root().join("docs/operations/compose.md")).expect("a page");
+        let page = read("docs/operations/compose.md");
         let example =
             page.split("```nginx\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
         let address = fixed_address();
@@ -369,8 +360,7 @@ async fn errors_of_haproxy_are_problem_details() {
     assert_eq!((&problem["type"], &problem["status"]), (&"/problems/unavailable".into(), &502.into()));
     assert_has_all_fields(&problem);
     // The others.
-    let config =
-        std::fs::read_to_string(workspace_root().join("compose/haproxy/haproxy.cfg")).expect("a file");
+    let config = read("compose/haproxy/haproxy.cfg");
     let bodies = config.lines().filter_map(|line| {
         let error = line.trim().strip_prefix("http-error status ")?;
         Some(error.split('\'').nth(1).expect("a body"))

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::workspace_root;
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(workspace_root().join(path)).expect("a file of the checkout")
-}
+use chart_index_system_tests::read;
 
 #[test]
 fn files_agree_on_the_version_of_rust() {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chart_index_tests::{within, workspace_root};
+use chart_index_system_tests::read;
+use chart_index_tests::within;
 
 use super::site::{self, Site};
 
@@ -46,7 +47,7 @@ async fn remove_on_a_full_disk(site: Site) {
 
 /// The command of docs/runbook.md that deletes dumps.
 fn prune() -> String {
-    let page = std::fs::read_to_string(workspace_root().join("docs/runbook.md")).expect("a page");
+    let page = read("docs/runbook.md");
     let mut code = page.split('`').map(|code| code.split_whitespace().collect::<Vec<_>>().join(" "));
     code.find(|code| code.ends_with("backup.sh prune 1")).expect("the command")
 }

@@ -1,7 +1,6 @@
 //! `make up`: the first start, a start with another image, and one after `make down`.
 
-use chart_index_system_tests::ComposeProject;
-use chart_index_tests::workspace_root;
+use chart_index_system_tests::{ComposeProject, read};
 use serde_json::Value;
 
 use super::report::Drill;
@@ -87,7 +86,7 @@ async fn replaces_images_and_keeps_data(site: Site) {
 
 /// As docs/operations/exports.md says, which has another folder.
 fn write_export(project: &ComposeProject) {
-    let page = std::fs::read_to_string(workspace_root().join("docs/operations/exports.md")).expect("a page");
+    let page = read("docs/operations/exports.md");
     let (_, commands) = page.split_once("```sh\ninstall ").expect("commands");
     let (commands, _) = commands.split_once("```").expect("their end");
     let folder = project.folder().join("exports");
@@ -123,7 +122,7 @@ async fn replaces_images_without_meilisearch(site: &Site) {
 
 /// The commands that docs/runbook.md has for Compose, with harmless arguments.
 fn runbook_commands() -> Vec<String> {
-    let page = std::fs::read_to_string(workspace_root().join("docs/runbook.md")).expect("a page");
+    let page = read("docs/runbook.md");
     let as_operator =
         page.split_once("`AS_OPERATOR` is\n\n```sh\n").and_then(|(_, rest)| rest.split_once("\n```"));
     let (as_operator, _) = as_operator.expect("the command of an operator");

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::{ComposeProject, PrivateS3};
-use chart_index_tests::{within, workspace_root};
+use chart_index_system_tests::{ComposeProject, PrivateS3, read};
+use chart_index_tests::within;
 
 use super::report::Drill;
 use super::site::{self, SERVICES, Site, TIMEOUT};
@@ -34,8 +34,7 @@ fn run(drill: impl AsyncFnOnce(Site, &PrivateS3) + Send) {
     let start = async |project: &ComposeProject| {
         bucket.set(PrivateS3::start_on(SERVER).await).expect("it is started once");
         let settings = PrivateS3::variables(ENDPOINT).map(|(name, value)| format!("{name}={value}\n"));
-        let page = std::fs::read_to_string(workspace_root().join("docs/operations/objects.md"));
-        let page = page.expect("a page");
+        let page = read("docs/operations/objects.md");
         let (_, rest) = page.split_once("```yaml\n").expect("an override");
         let (way_out, _) = rest.split_once("```").expect("its end");
         for (name, content) in [

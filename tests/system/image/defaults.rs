@@ -1,10 +1,6 @@
 //! The default base images.
 
-use chart_index_tests::workspace_root;
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(workspace_root().join(path)).expect("a file of the checkout")
-}
+use chart_index_system_tests::read;
 
 /// The base images that the `Dockerfile` names: argument and default.
 fn defaults(dockerfile: &str) -> Vec<(&str, &str)> {

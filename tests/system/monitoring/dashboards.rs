@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chart_index_system_tests::read;
 use chart_index_tests::workspace_root;
 use serde_json::Value;
 
@@ -54,8 +55,7 @@ fn panels() -> Vec<(String, Value)> {
 
 /// The names of the metrics in docs/operations/metrics.md; a histogram has three.
 pub(crate) fn documented_metrics() -> BTreeSet<String> {
-    let page =
-        std::fs::read_to_string(workspace_root().join("docs/operations/metrics.md")).expect("the page");
+    let page = read("docs/operations/metrics.md");
     let mut names = BTreeSet::new();
     for row in page.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
@@ -115,7 +115,7 @@ fn first_rows_show_the_state_of_every_server() {
 
 #[test]
 fn links_lead_to_sections_of_the_runbook() {
-    let runbook = std::fs::read_to_string(workspace_root().join("docs/runbook.md")).expect("the runbook");
+    let runbook = read("docs/runbook.md");
     let headings = runbook.lines().filter_map(|line| line.strip_prefix("### "));
     let sections: BTreeSet<_> =
         headings.map(|heading| format!("${{runbook}}#{}", heading.to_lowercase())).collect();

@@ -3,15 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::PrivatePrometheus;
+use chart_index_system_tests::{PrivatePrometheus, Process, read};
 use chart_index_tests::{fixed_address, http_client_builder, within};
 use serde_json::{Value, json};
-
-use super::read;
 
 /// Maximum time until an alert arrives; the route of tickets waits for 30 s.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -41,8 +39,9 @@ async fn alerts_are_delivered_by_severity() {
 
 /// A private Alertmanager with the example of the repository. Killed when dropped.
 struct Alertmanager {
+    // Ends before its folder is deleted.
+    _process: Process,
     address: SocketAddr,
-    child: Child,
     _folder: tempfile::TempDir,
 }
 
@@ -55,14 +54,14 @@ impl Alertmanager {
         assert_eq!(configuration.matches(&receiver.to_string()).count(), 3, "{configuration}");
         std::fs::write(folder.path().join("alertmanager.yml"), configuration).expect("a configuration");
         let address = fixed_address();
-        let child = spawn(folder.path(), address);
+        let process = start(folder.path(), address);
         let http = http_client_builder().build().expect("an HTTP client");
         within(TIMEOUT, async || {
             let response = http.get(format!("http://{address}/-/ready")).send().await.ok()?;
             (response.status() == 200).then_some(())
         })
         .await;
-        Self { address, child, _folder: folder }
+        Self { _process: process, address, _folder: folder }
     }
 
     /// Sends alerts, each with its severity, as Prometheus does.
@@ -79,23 +78,16 @@ impl Alertmanager {
     }
 }
 
-impl Drop for Alertmanager {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(folder: &Path, address: SocketAddr) -> Child {
-    Command::new("prometheus-alertmanager")
-        .current_dir(folder)
-        .args(["--config.file=alertmanager.yml", "--storage.path=data", "--cluster.listen-address="])
-        .arg(format!("--web.listen-address={address}"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("Alertmanager is installed: `scripts/servers install alertmanager`")
+fn start(folder: &Path, address: SocketAddr) -> Process {
+    Process::start(
+        Command::new("prometheus-alertmanager")
+            .current_dir(folder)
+            .args(["--config.file=alertmanager.yml", "--storage.path=data", "--cluster.listen-address="])
+            .arg(format!("--web.listen-address={address}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    )
 }
 
 /// Starts a server for webhooks, which ends with the test.

@@ -38,11 +38,6 @@ fn promtool_with_input(arguments: &[&str], input: &[u8]) -> String {
     text
 }
 
-/// The text of a file of the repository.
-fn read(path: &str) -> String {
-    std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
 /// The paths of the files in a folder of the repository, sorted.
 fn workspace_files(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(workspace_root().join(folder)).expect("a folder");

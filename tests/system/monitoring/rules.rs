@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chart_index_system_tests::{PrivatePrometheus, RUNBOOK_URL, Rule};
+use chart_index_system_tests::{PrivatePrometheus, RUNBOOK_URL, Rule, read};
 
 use super::dashboards::documented_metrics;
 use super::expressions::metrics;
 use super::loaded::runbook_queries;
-use super::{promtool, read, workspace_files};
+use super::{promtool, workspace_files};
 
 /// The beginnings of the names of metrics of other programs that rules and the runbook use.
 pub(crate) const OF_OTHERS: &[&str] = &[

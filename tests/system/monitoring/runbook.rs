@@ -5,12 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use chart_index_system_tests::read;
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, PrivateRedis, RunningIndexer,
     Service, ServiceOptions, fixed_address, indexer, indexer_command, within, workspace_root,
 };
-
-use super::read;
 
 /// What commands of the runbook begin with, and statements.
 const COMMANDS: &[&str] = &[

@@ -1,10 +1,10 @@
 //! Files in a container of Azure Blob Storage.
-#![expect(clippy::expect_used, reason = "a test panics if its set-up fails")]
 
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use chart_index_system_tests::Process;
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, Service, ServiceOptions, TestDatabase, fixed_address, indexer,
     indexer_command, within, workspace_root,
@@ -18,19 +18,19 @@ const START_TIMEOUT: Duration = Duration::from_mins(5);
 /// The server of `scripts/azure`. Killed when dropped.
 struct Azurite {
     address: SocketAddr,
-    child: Child,
+    _process: Process,
 }
 
 impl Azurite {
     async fn start() -> Self {
         let address = fixed_address();
-        let child = Command::new(workspace_root().join("scripts/azure"))
-            .args(["serve", &address.port().to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("a shell");
-        let server = Self { address, child };
+        let process = Process::start(
+            Command::new(workspace_root().join("scripts/azure"))
+                .args(["serve", &address.port().to_string()])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null()),
+        );
+        let server = Self { address, _process: process };
         within(START_TIMEOUT, async || TcpStream::connect(address).ok()).await;
         server
     }
@@ -41,13 +41,6 @@ impl Azurite {
             ("AZURE_STORAGE_USE_EMULATOR", "true".to_owned()),
             ("AZURITE_BLOB_STORAGE_URL", format!("http://{}", self.address)),
         ]
-    }
-}
-
-impl Drop for Azurite {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::{run, strip_programs};
+use chart_index_system_tests::{read, run, strip_programs};
 use chart_index_tests::{PrivateMeilisearch, program, samples, within, workspace_root};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn package(programs: &Path, version: &str, folder: &Path) -> PathBuf {
 
 /// The commands of the section "Debian package": those that install and configure, and those for Meilisearch.
 fn commands() -> (Vec<String>, Vec<String>) {
-    let page = std::fs::read_to_string(workspace_root().join("docs/operations/install.md")).expect("a page");
+    let page = read("docs/operations/install.md");
     let (_, section) = page.split_once("\n## Debian package\n").expect("a section");
     let (section, _) = section.split_once("\n## ").expect("another section");
     let blocks = section.split("```sh\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use chart_index_system_tests::read;
 use chart_index_tests::{
     IndexerRun, PrivateMeilisearch, Service, ServiceOptions, program_command, within, workspace_root,
 };
@@ -15,7 +16,7 @@ const MASTER_KEY: &str = "a-master-key-of-more-than-16-bytes";
 
 /// The requests in the documentation that create the keys: that of the service, then that of the indexer.
 fn documented_keys() -> Vec<String> {
-    let text = std::fs::read_to_string(workspace_root().join("docs/operations/install.md")).unwrap();
+    let text = read("docs/operations/install.md");
     let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
     blocks.filter(|block| block.contains("\"actions\"")).collect()
 }

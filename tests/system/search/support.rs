@@ -1,8 +1,9 @@
 //! A catalogue with a library to ingest and nodes to index it.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use chart_index_system_tests::Process;
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, TestDatabase, indexer_command,
 };
@@ -93,9 +94,8 @@ impl Catalogue {
         run.stdout
     }
 
-    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        Running(command.stdout(Stdio::null()).spawn().unwrap())
+    pub(crate) fn start(&self, arguments: &[&str]) -> Process {
+        Process::start(self.command(arguments).stdout(Stdio::null()))
     }
 
     /// The ids of all chartsets, removed ones included.
@@ -127,35 +127,4 @@ pub(crate) fn start_node(arguments: &[&str]) -> PrivateMeilisearch {
 
 pub(crate) fn run(command: &mut Command) -> IndexerRun {
     IndexerRun::run(command)
-}
-
-/// A running program. It is killed when the value is dropped.
-pub(crate) struct Running(Child);
-
-impl Running {
-    pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    pub(crate) fn terminate(&mut self) -> Option<i32> {
-        let status = Command::new("kill").args(["-s", "TERM", &self.0.id().to_string()]).status();
-        assert!(status.unwrap().success());
-        self.wait()
-    }
-
-    pub(crate) fn wait(&mut self) -> Option<i32> {
-        self.0.wait().unwrap().code()
-    }
-
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use chart_index_tests::{PrivateMeilisearch, workspace_root};
 
 use crate::base::Base;
-use crate::{network, run, strip_programs};
+use crate::{network, read, run, strip_programs};
 
 /// What the images of src/images have in common.
 const BASE: Base = Base {
@@ -142,11 +142,11 @@ impl Drop for Engine {
 /// Adds the programs, and the last stage of the Dockerfile of this repository.
 fn complete_chart_index(context: &Path) {
     strip_programs(&context.join("programs"));
-    let read = |path: &Path| std::fs::read_to_string(path).expect("a Dockerfile");
-    let stages = read(&workspace_root().join("Dockerfile"));
+    let stages = read("Dockerfile");
     let (_, last_stage) = stages.rsplit_once("\nFROM ").expect("a stage");
     let dockerfile = context.join("Dockerfile");
-    std::fs::write(&dockerfile, format!("{}\nFROM {last_stage}", read(&dockerfile))).expect("a file");
+    let first_stages = std::fs::read_to_string(&dockerfile).expect("a file");
+    std::fs::write(&dockerfile, format!("{first_stages}\nFROM {last_stage}")).expect("a file");
 }
 
 /// Adds the `meilisearch` on the PATH, if there is one.
@@ -166,7 +166,7 @@ fn complete_meilisearch(context: &Path) {
 
 /// The images of docker-compose.yml.
 fn images() -> Vec<String> {
-    let file = std::fs::read_to_string(workspace_root().join("docker-compose.yml")).expect("a file");
+    let file = read("docker-compose.yml");
     let images = file.lines().filter_map(|line| line.trim().strip_prefix("image: "));
     // The default of a variable.
     let images = images.map(|image| image.rsplit(":-").next().unwrap_or(image).trim_end_matches('}'));

@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use chart_index_tests::{ReplicaAddresses, fixed_address};
+
+use crate::Process;
 
 /// The name of the admin socket, in the folder of the instance.
 const ADMIN_SOCKET: &str = "admin.sock";
@@ -17,9 +19,10 @@ const STATUS_COLUMN: usize = 17;
 /// An HAProxy in front of replicas of the service. Dropping the value kills it.
 #[derive(Debug)]
 pub struct PrivateHaproxy {
+    // Ends before its folder is deleted.
+    _process: Process,
     folder: tempfile::TempDir,
     address: SocketAddr,
-    child: Child,
 }
 
 impl PrivateHaproxy {
@@ -32,22 +35,21 @@ impl PrivateHaproxy {
         let configuration = configuration(folder.path(), address, replicas, checks);
         std::fs::write(folder.path().join("haproxy.cfg"), configuration).expect("a configuration");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log");
-        let mut child = Command::new(haproxy_program())
-            .args(["-db", "-f", "haproxy.cfg"])
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a log"))
-            .stderr(log)
-            .spawn()
-            .expect("haproxy starts");
+        let mut process = Process::start(
+            Command::new(haproxy_program())
+                .args(["-db", "-f", "haproxy.cfg"])
+                .current_dir(folder.path())
+                .stdin(Stdio::null())
+                .stdout(log.try_clone().expect("a log"))
+                .stderr(log),
+        );
         let socket = folder.path().join(ADMIN_SOCKET);
         while TcpStream::connect(address).is_err() || UnixStream::connect(&socket).is_err() {
-            let ended = child.try_wait().expect("the state of haproxy");
             let log = std::fs::read_to_string(folder.path().join("log"));
-            assert!(ended.is_none(), "haproxy exited: {}", log.unwrap_or_default());
+            assert!(!process.has_ended(), "haproxy exited: {}", log.unwrap_or_default());
             std::thread::yield_now();
         }
-        Self { folder, address, child }
+        Self { _process: process, folder, address }
     }
 
     /// The address to which clients connect.
@@ -70,13 +72,6 @@ impl PrivateHaproxy {
     /// Changes of the replicas' states, and requests that failed.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).expect("a log")
-    }
-}
-
-impl Drop for PrivateHaproxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

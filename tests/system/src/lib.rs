@@ -16,6 +16,7 @@ mod engine;
 mod haproxy;
 pub mod network;
 mod open_loop;
+mod process;
 mod prometheus;
 mod s3;
 pub mod varnish;
@@ -26,12 +27,15 @@ pub use engine::Engine;
 pub use haproxy::{PrivateHaproxy, haproxy_program};
 pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
+pub use process::Process;
 pub use prometheus::{PrivatePrometheus, RUNBOOK_URL, Rule};
 pub use s3::PrivateS3;
 pub use varnish::PrivateVarnish;
 
 use std::path::Path;
 use std::process::Command;
+
+use chart_index_tests::workspace_root;
 
 /// Runs a command, asserts that it succeeds, and returns its standard output.
 pub fn run(command: &mut Command) -> String {
@@ -40,6 +44,11 @@ pub fn run(command: &mut Command) -> String {
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{command:?}\n{stdout}\n{stderr}");
     stdout
+}
+
+/// The text of a file of the repository.
+pub fn read(path: &str) -> String {
+    std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Writes the programs of this build, without debug information, into a new folder.

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use chart_index_tests::{fixed_address, http_client_builder, within, workspace_root};
 use reqwest::Url;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::Process;
 
 /// What alerts link to.
 pub const RUNBOOK_URL: &str = "https://runbook.test/runbook.md";
@@ -21,10 +23,11 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// wait for seconds. Killed when dropped, with its data.
 #[derive(Debug)]
 pub struct PrivatePrometheus {
+    // Ends before its folder is deleted.
+    process: Process,
     folder: TempDir,
     address: SocketAddr,
     http: reqwest::Client,
-    child: Child,
 }
 
 /// A rule, as the server has parsed it.
@@ -54,7 +57,7 @@ impl PrivatePrometheus {
         let address = fixed_address();
         targets.push(("prometheus", address));
         write_configuration(folder.path(), &targets);
-        let mut server = Self { child: spawn(folder.path(), address), folder, address, http };
+        let mut server = Self { process: start(folder.path(), address), folder, address, http };
         server.wait_until_ready().await;
         server
     }
@@ -140,33 +143,26 @@ impl PrivatePrometheus {
         let start = std::time::Instant::now();
         while !self.http.get(&ready).send().await.is_ok_and(|response| response.status() == 200) {
             let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            let has_ended = self.child.try_wait().expect("a child process").is_some();
-            assert!(!has_ended && start.elapsed() < START_TIMEOUT, "Prometheus does not start: {}", log());
+            let is_starting = !self.process.has_ended() && start.elapsed() < START_TIMEOUT;
+            assert!(is_starting, "Prometheus does not start: {}", log());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-impl Drop for PrivatePrometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(folder: &Path, address: SocketAddr) -> Child {
+fn start(folder: &Path, address: SocketAddr) -> Process {
     let log = std::fs::File::create(folder.join("log")).expect("a log");
-    Command::new("prometheus")
-        .current_dir(folder)
-        .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"])
-        .arg("--enable-feature=expand-external-labels")
-        .env("RUNBOOK_URL", RUNBOOK_URL)
-        .arg(format!("--web.listen-address={address}"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .expect("prometheus is installed: `scripts/servers install prometheus`")
+    Process::start(
+        Command::new("prometheus")
+            .current_dir(folder)
+            .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"])
+            .arg("--enable-feature=expand-external-labels")
+            .env("RUNBOOK_URL", RUNBOOK_URL)
+            .arg(format!("--web.listen-address={address}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log),
+    )
 }
 
 /// Copies the configuration and the rules, with intervals of one second, and writes the files of targets.

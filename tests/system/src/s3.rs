@@ -1,12 +1,14 @@
 //! A private S3 server.
 
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chart_index_tests::{Client, fixed_address, workspace_root};
 use reqwest::Method;
 use serde_json::json;
+
+use crate::Process;
 
 /// Maximum time until the server responds, including its installation.
 const START_TIMEOUT: Duration = Duration::from_mins(5);
@@ -15,7 +17,7 @@ const START_TIMEOUT: Duration = Duration::from_mins(5);
 #[derive(Debug)]
 pub struct PrivateS3 {
     address: SocketAddr,
-    child: Child,
+    process: Process,
 }
 
 impl PrivateS3 {
@@ -29,14 +31,14 @@ impl PrivateS3 {
 
     /// Starts a server on this address. `scripts/s3 install` must have run on a machine without a network.
     pub async fn start_on(address: SocketAddr) -> Self {
-        let child = Command::new(workspace_root().join("scripts/s3"))
-            .args(["serve", &address.ip().to_string(), &address.port().to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a shell");
-        let mut server = Self { address, child };
+        let process = Process::start(
+            Command::new(workspace_root().join("scripts/s3"))
+                .args(["serve", &address.ip().to_string(), &address.port().to_string()])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        );
+        let mut server = Self { address, process };
         let started = Instant::now();
         let client = server.client();
         let bucket = format!("/{}", Self::BUCKET);
@@ -45,8 +47,8 @@ impl PrivateS3 {
             .await
             .is_ok_and(|response| response.status == 200)
         {
-            let has_ended = server.child.try_wait().expect("a child process").is_some();
-            assert!(!has_ended && started.elapsed() < START_TIMEOUT, "scripts/s3 does not start");
+            let is_starting = !server.process.has_ended() && started.elapsed() < START_TIMEOUT;
+            assert!(is_starting, "scripts/s3 does not start");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let policy = format!("{bucket}?policy");
@@ -90,14 +92,6 @@ impl PrivateS3 {
 
     /// Sends a signal, such as `STOP`.
     pub fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill reaches the server");
-    }
-}
-
-impl Drop for PrivateS3 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.signal(signal);
     }
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use chart_index_tests::{Client, within, workspace_root};
+use chart_index_tests::{Client, within};
 use reqwest::Method;
+
+use crate::read;
 
 /// Maximum time until Varnish responds.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,7 +57,7 @@ impl Drop for PrivateVarnish {
 
 /// The configuration for this origin, with the network of what purges, such as `"10.0.0.1"` or `"10.0.0.0"/8`.
 pub fn configuration(host: &str, port: u16, purgers: &str) -> String {
-    let page = std::fs::read_to_string(workspace_root().join("docs/operations/cdn.md")).expect("a page");
+    let page = read("docs/operations/cdn.md");
     let example =
         page.split("```vcl\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
     let replaced = [

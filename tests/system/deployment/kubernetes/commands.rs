@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use chart_index_system_tests::read;
 use chart_index_tests::{program_command, workspace_root};
 use serde_json::{Value, json};
 
@@ -112,10 +113,6 @@ fn with_arguments(code: &str) -> String {
     code.replace("AS_OPERATOR", &format!("{as_operator} ping"))
         .replace("COMMAND", "verify")
         .replace("/PATH", "/health")
-}
-
-fn read(page: &str) -> String {
-    fs::read_to_string(workspace_root().join(page)).expect("a page")
 }
 
 /// The code on a page: blocks of `sh`, and what is between backticks, on one line.

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 use std::time::Duration;
 
+use chart_index_system_tests::Process;
 use chart_index_tests::{ChartSpec, Library, PrivatePostgres, TestDatabase, indexer, within, workspace_root};
 
 /// A timeout that no passing test reaches.
@@ -49,11 +50,6 @@ impl Backups {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
-    }
-
-    /// Starts the script without an end.
-    fn start(command: &mut Command) -> Running {
-        Running(command.spawn().expect("sh starts"))
     }
 
     /// The value of a metric that the script has written for node-exporter.
@@ -125,36 +121,30 @@ fn dumps_are_kept_and_restored() {
     assert_eq!(backups.chartsets(), "2");
 }
 
+/// Without a dump, and with an old one.
 #[tokio::test]
-async fn service_dumps_if_the_last_dump_is_old() {
+async fn service_dumps_and_reports_failures() {
     let backups = Backups::create();
-    let old = backups.folder.path().join("chart_index-20200103T000000Z.dump");
-    fs::write(&old, "old").expect("a file");
-    age(&old);
     let unreachable = backups.script().env("PGPORT", "1").arg("once").output().expect("sh starts");
     assert!(!unreachable.status.success());
-    assert_eq!(backups.names().len(), 1, "{:?}", backups.names());
-    let mut service = Backups::start(&mut backups.script());
-    within(TIMEOUT, async || backups.run(&["check"]).status.success().then_some(())).await;
-    service.stop();
-    assert_eq!(backups.names().len(), 2);
-}
-
-#[tokio::test]
-async fn service_reports_dumps_and_failures() {
-    let backups = Backups::create();
-    let mut failing = Backups::start(backups.script().env("PGPORT", "1"));
+    let mut failing = Process::start(backups.script().env("PGPORT", "1"));
     within(TIMEOUT, async || backups.metric("dump", "last_failure_seconds").filter(|time| *time > 0)).await;
     assert_eq!(backups.metric("dump", "last_success_seconds"), Some(0));
     assert_eq!(backups.metric("dump", "interval_seconds"), Some(24 * 3600));
     let unfinished = fs::read_dir(backups.folder.path()).expect("a folder").flatten();
     let unfinished: Vec<_> = unfinished.map(|entry| entry.file_name()).collect();
     assert_eq!(unfinished, ["dump.prom"], "a dump that failed takes no room");
-    failing.stop();
-    let mut service = Backups::start(&mut backups.script());
+    assert_eq!(failing.terminate(), Some(0));
+
+    let old = backups.folder.path().join("chart_index-20200103T000000Z.dump");
+    fs::write(&old, "old").expect("a file");
+    age(&old);
+    let mut service = Process::start(&mut backups.script());
     within(TIMEOUT, async || backups.metric("dump", "last_success_seconds").filter(|time| *time > 0)).await;
     assert!(backups.metric("dump", "size_bytes") > Some(0));
-    service.stop();
+    backups.succeed(&["check"]);
+    assert_eq!(service.terminate(), Some(0));
+    assert_eq!(backups.names().len(), 2);
 }
 
 /// To a folder, as a remote of rclone.
@@ -171,37 +161,19 @@ async fn dumps_are_copied_elsewhere() {
     let copy = |remote: &str| {
         let mut command = backups.script();
         command.arg("copy").env("BACKUP_REMOTE", remote).env("RCLONE_CONFIG", configuration.path());
-        Backups::start(&mut command)
+        Process::start(&mut command)
     };
     let mut failing = copy("elsewhere:dumps");
     within(TIMEOUT, async || backups.metric("copy", "last_failure_seconds").filter(|time| *time > 0)).await;
     assert_eq!(backups.metric("copy", "last_success_seconds"), Some(0));
-    failing.stop();
+    assert_eq!(failing.terminate(), Some(0));
     let mut service = copy("offsite:dumps");
     within(TIMEOUT, async || backups.metric("copy", "last_success_seconds").filter(|time| *time > 0)).await;
-    service.stop();
+    assert_eq!(service.terminate(), Some(0));
     let copies = fs::read_dir(remote.path().join("dumps")).expect("a folder").flatten();
     let mut copies: Vec<_> = copies.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
     copies.sort_unstable();
     assert_eq!(copies, backups.names());
-}
-
-/// A script that runs permanently. Dropping the value kills it.
-struct Running(Child);
-
-impl Running {
-    /// Ends it as the engine does.
-    fn stop(&mut self) {
-        let stopped = Command::new("kill").arg(self.0.id().to_string()).status().expect("kill starts");
-        assert!(stopped.success() && self.0.wait().expect("a process").success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Makes a file two days old.

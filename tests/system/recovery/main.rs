@@ -1,5 +1,5 @@
-//! Upgrades and restores: replicas serve while the schema is migrated, a restored dump gives the same
-//! responses, and mirrors follow the change feed through failures. The long forms are run by `make test-full`.
+//! Upgrades and restores: replicas serve while the schema is migrated, and a restored dump gives the same
+//! responses. The long forms are run by `make test-full`.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -8,7 +8,6 @@
 
 mod backup;
 mod catalogue;
-mod change_feed;
 mod compose_backup;
 mod index_format;
 mod lineage;
@@ -16,7 +15,6 @@ mod lost_state;
 mod migrations;
 mod responses;
 mod restore;
-mod restored_nodes;
 mod versions;
 
 use std::time::Duration;

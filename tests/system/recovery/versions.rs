@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use chart_index_system_tests::run;
 use chart_index_tests::{indexer_command, workspace_root};
 
 const MIGRATIONS: &str = "crates/store/migrations/";
 
-/// The migration of a later version, for as long as the history has only the first one.
-/// It locks a table that lookups read, not lists: many searches that wait for a second are rejected.
+/// The migration of a later version. It locks a table that lookups read, not lists: many searches that wait for a second are rejected.
 const LATER_MIGRATION: [(&str, &str); 2] = [
     ("9999_later.up.sql", "ALTER TABLE charts ADD COLUMN later text NOT NULL DEFAULT '';"),
     ("9999_later.down.sql", "ALTER TABLE charts DROP COLUMN later;"),
@@ -26,26 +26,18 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// Builds the version before the newest migration, which is upgraded to this one. If there is only one
-    /// migration, builds one with a later migration, to which this one is upgraded.
-    ///
-    /// It is built in the folder `CHART_INDEX_CACHE`, outside of the checkout. This takes minutes the first
-    /// time.
+    /// Builds the version before the newest migration, which is upgraded to this one, in the folder
+    /// `CHART_INDEX_CACHE`, outside of the checkout. This takes minutes the first time.
     pub(crate) fn build() -> Self {
         let cache = cache_folder().join("versions");
-        let this = Programs { folder: None };
-        if let Some(commit) = commit_before_the_newest_migration(&workspace_root()) {
-            println!("upgrade: from {commit} to this version");
-            let source = cache.join(&commit);
-            if !source.is_dir() {
-                extract(&commit, &cache.join("incomplete"));
-                fs::rename(cache.join("incomplete"), &source).expect("the source is complete");
-            }
-            return Self { old: Programs::build(&source, &cache), new: this };
+        let commit = commit_before_the_newest_migration();
+        println!("upgrade: from {commit} to this version");
+        let source = cache.join(&commit);
+        if !source.is_dir() {
+            extract(&commit, &cache.join("incomplete"));
+            fs::rename(cache.join("incomplete"), &source).expect("the source is complete");
         }
-        println!("NO EARLIER VERSION: there is only one migration");
-        println!("upgrade: from this version to one with a later migration");
-        Self::this_and_a_later_one()
+        Self { old: Programs::build(&source, &cache), new: Programs { folder: None } }
     }
 
     /// This version, and one with a later migration and the next format of the search index.
@@ -107,34 +99,30 @@ fn extract(commit: &str, folder: &Path) {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).expect("a folder in CHART_INDEX_CACHE");
     let archive = folder.join("source.tar");
-    git(&workspace_root(), &["archive", "--output", archive.to_str().expect("a readable path"), commit]);
+    git(&["archive", "--output", archive.to_str().expect("a readable path"), commit]);
     // With the current time: cargo does not rebuild files that are older than their build.
     run(Command::new("tar").arg("--touch").arg("-xf").arg(&archive).arg("-C").arg(folder));
 }
 
-/// The newest commit that lacks the newest migration and has all others as they are now. `None` if there is
-/// only one.
-fn commit_before_the_newest_migration(repository: &Path) -> Option<String> {
-    let mut needed = migrations(repository, "HEAD");
+/// The newest commit that lacks the newest migration and has all others as they are now.
+fn commit_before_the_newest_migration() -> String {
+    let mut needed = migrations("HEAD");
     let newest = needed.iter().map(|line| version(line)).max().expect("migrations");
     needed.retain(|line| version(line) != newest);
-    if needed.is_empty() {
-        return None;
-    }
-    let commits = git(repository, &["rev-list", "--first-parent", "HEAD", "--", MIGRATIONS]);
+    let commits = git(&["rev-list", "--first-parent", "HEAD", "--", MIGRATIONS]);
     let mut parents = commits.lines().map(|commit| format!("{commit}^"));
-    let parent = parents.find(|parent| migrations(repository, parent) == needed);
+    let parent = parents.find(|parent| migrations(parent) == needed);
     let parent = parent.unwrap_or_else(|| {
         panic!(
             "no commit has the migrations before {newest}: a complete clone has one, a shallow clone may not"
         )
     });
-    Some(git(repository, &["rev-parse", &parent]).trim().to_owned())
+    git(&["rev-parse", &parent]).trim().to_owned()
 }
 
 /// The migrations of a commit: the content and the path of each file.
-fn migrations(repository: &Path, commit: &str) -> BTreeSet<String> {
-    git(repository, &["ls-tree", commit, MIGRATIONS]).lines().map(str::to_owned).collect()
+fn migrations(commit: &str) -> BTreeSet<String> {
+    git(&["ls-tree", commit, MIGRATIONS]).lines().map(str::to_owned).collect()
 }
 
 /// The number that the file name of a migration begins with.
@@ -151,38 +139,6 @@ fn cache_folder() -> PathBuf {
     folder
 }
 
-fn git(repository: &Path, arguments: &[&str]) -> String {
-    run(Command::new("git").args(arguments).current_dir(repository))
-}
-
-/// Runs a command that has to succeed, and returns its standard output.
-fn run(command: &mut Command) -> String {
-    let output = command.output().expect("the command starts");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-/// The commit before the newest migration is found although an earlier history has other migrations.
-#[test]
-fn earlier_version_is_found_in_the_history() {
-    let repository = tempfile::tempdir().expect("a folder");
-    let commit = |file: &str, content: &str| {
-        let path = repository.path().join(MIGRATIONS).join(file);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-        fs::write(path, content).expect("a file");
-        git(repository.path(), &["add", "."]);
-        let author = ["-c", "user.name=test", "-c", "user.email=test@example.org"];
-        let message = ["commit", "--quiet", "--no-gpg-sign", "--message", file];
-        git(repository.path(), &[&author[..], &message[..]].concat());
-        git(repository.path(), &["rev-parse", "HEAD"]).trim().to_owned()
-    };
-    git(repository.path(), &["init", "--quiet"]);
-    commit("0001_first.up.sql", "");
-    commit("0001_first.up.sql", "edited");
-    assert_eq!(commit_before_the_newest_migration(repository.path()), None);
-    let before = commit("../src/lib.rs", "");
-    commit("0002_second.up.sql", "");
-    commit("0002_second.down.sql", "");
-    commit("../src/lib.rs", "edited");
-    assert_eq!(commit_before_the_newest_migration(repository.path()), Some(before));
+fn git(arguments: &[&str]) -> String {
+    run(Command::new("git").args(arguments).current_dir(workspace_root()))
 }

@@ -77,63 +77,6 @@ async fn failed_task_is_an_error() {
     catalogue.assert_equal();
 }
 
-/// A position that the change feed does not continue from: in a gap, above the last number, of another server.
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn position_outside_of_the_feed_requires_a_rebuild() {
-    let catalogue = Catalogue::synced(5).await;
-    for change in [
-        "UPDATE change_feed SET last_sequence = last_sequence - 1;
-         DELETE FROM catalogue_changes WHERE sequence > (SELECT last_sequence FROM change_feed)",
-        "UPDATE catalogue_changes SET sequence = sequence + 9 WHERE sequence = (SELECT last_sequence FROM change_feed);
-         INSERT INTO change_feed_gaps SELECT last_sequence - 1, last_sequence + 9, origin FROM change_feed;
-         UPDATE change_feed SET last_sequence = last_sequence + 9",
-        "UPDATE change_feed SET origin = origin + 1",
-    ] {
-        let _ = catalogue.database.psql(change);
-        for command in [&["sync"][..], &["verify", "--search"], &["sync"]] {
-            let run = catalogue.try_run(command);
-            assert_eq!(run.code, Some(1), "{change}");
-            assert!(run.stderr.contains("the search index needs a rebuild"), "{change}: {}", run.stderr);
-        }
-        catalogue.run(&["rebuild"]);
-        catalogue.assert_equal();
-        catalogue.write_sets(6, change);
-        catalogue.ingest();
-        catalogue.run(&["sync"]);
-        catalogue.assert_equal();
-    }
-}
-
-/// A database that is restored from a backup lacks numbers that the index has.
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn restored_database_requires_a_rebuild() {
-    let server = PrivatePostgres::start();
-    let catalogue = Catalogue::on(&server);
-    catalogue.write_sets(5, "");
-    catalogue.ingest();
-    catalogue.run(&["sync"]);
-    let backup = server.stop_and_copy();
-    server.restart();
-    catalogue.write_sets(5, "lost");
-    catalogue.ingest();
-    catalogue.run(&["sync"]);
-
-    server.stop_and_restore(&backup);
-    server.restart();
-    catalogue.write_sets(8, "other");
-    catalogue.ingest();
-    for command in [&["sync"][..], &["verify", "--search"], &["sync"]] {
-        let run = catalogue.try_run(command);
-        assert_eq!(run.code, Some(1), "{command:?}: {}", run.stdout);
-        assert!(run.stderr.contains("needs a rebuild"), "{command:?}: {}", run.stderr);
-    }
-    catalogue.run(&["rebuild"]);
-    catalogue.run(&["sync"]);
-    catalogue.assert_equal();
-}
-
 /// PostgreSQL loses a change while a pass applies it: the index has it already, at a position before it.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]

@@ -1,13 +1,6 @@
 //! `sync`, `follow` and `rebuild`.
 
-use std::time::Duration;
-
-use chart_index_tests::{PrivatePostgres, TestDatabase, within};
-
 use crate::support::Catalogue;
-
-/// A timeout that no passing test reaches.
-const TIMEOUT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
@@ -75,29 +68,6 @@ async fn follow_applies_changes_until_sigterm() {
     assert!(!follower.has_ended());
     assert_eq!(follower.terminate(), Some(130));
     catalogue.run(&["sync"]);
-}
-
-/// A transaction with an id, anywhere on the server, delays nothing.
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn transaction_in_another_database_does_not_delay_sync() {
-    let server = PrivatePostgres::start();
-    let catalogue = Catalogue::on(&server);
-    let other = TestDatabase::create_on(server.url());
-    let mut open = other.start_psql("BEGIN; CREATE TEMPORARY TABLE t (); SELECT pg_sleep(600)");
-    let sleeping =
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND backend_xid IS NOT NULL";
-    within(TIMEOUT, async || (other.psql(sleeping) == "1").then_some(())).await;
-    catalogue.write_sets(5, "");
-    catalogue.ingest();
-    catalogue.run(&["sync"]);
-    catalogue.write_sets(5, "changed");
-    catalogue.ingest();
-    assert!(catalogue.run(&["sync"]).contains(": 5 written, 0 deleted, "));
-    catalogue.assert_equal();
-    assert_eq!(other.psql(sleeping), "1", "it is still open");
-    open.kill().unwrap();
-    open.wait().unwrap();
 }
 
 /// Changes that `follow` applies during a rebuild are not lost.

@@ -6,5 +6,4 @@ mod npm;
 mod program;
 mod python;
 mod rust;
-mod slow_link;
 mod types;

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use chart_index_system_tests::run;
+use chart_index_system_tests::{read, run};
 use chart_index_tests::{samples, workspace_root};
 use serde_json::Value;
 
 use crate::program::{finds_the_charts_of_a_folder, serve_samples};
-use crate::slow_link::SlowLink;
 
 /// A folder with the installed package and the programs that use it.
 static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -41,11 +40,6 @@ fn node() -> Command {
     let mut command = script();
     command.arg("node").current_dir(&*INSTALLED);
     command
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    let path = workspace_root().join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 #[test]
@@ -116,26 +110,4 @@ async fn example_finds_the_charts_of_a_folder() {
     let mut program = node();
     program.arg("client.mjs");
     finds_the_charts_of_a_folder(program).await;
-}
-
-/// At 16 kbit/s the service gives up on a batch of 100 charts.
-#[tokio::test]
-async fn batches_become_smaller_on_a_link_that_is_too_slow() {
-    let (_database, service) = serve_samples().await;
-    let link = SlowLink::start(&service, 16).await;
-    let program = r#"
-        import { ChartIndex } from "chart-index";
-        const sizes = [];
-        const counted = (url, request) => {
-          sizes.push(JSON.parse(request.body).hashes.length);
-          return fetch(url, request);
-        };
-        const index = new ChartIndex(process.argv[1], { userAgent: "tests/1.0", fetch: counted });
-        const hashes = Array.from({ length: 100 }, (_, number) => number.toString(16).padStart(64, "0"));
-        const items = await index.lookupMany(hashes);
-        console.log(items.every(({ chartHash }, number) => chartHash === hashes[number]), items.length, ...sizes);
-    "#;
-    let arguments = ["--input-type=module", "--eval", program, &link.base()].map(str::to_owned);
-    let printed = tokio::task::spawn_blocking(move || run(node().args(arguments))).await.expect("it runs");
-    assert!(printed.starts_with("true 100 100 50 "), "{printed}");
 }

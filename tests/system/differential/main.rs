@@ -1,6 +1,5 @@
 //! Note hashes of generated files are those that other readers give, apart from known differences: simfiles
-//! with the Python package simfile, `.osu` with the npm packages osu-parsers and osu-mania-stable. What these
-//! write has the note hash of the chart (`writers`).
+//! with the Python package simfile, `.osu` with the npm packages osu-parsers and osu-mania-stable.
 //!
 //! Hashes are compared exactly. Both sides compute times in double precision, in another order of additions, so
 //! a time may be on either side of the middle of two microseconds; where that could change a millisecond,
@@ -18,7 +17,6 @@ mod simfile_differences;
 mod simfile_notes;
 mod simfile_timing;
 mod simfiles;
-mod writers;
 
 use std::fmt::Debug;
 use std::path::PathBuf;

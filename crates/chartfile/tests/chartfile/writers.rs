@@ -1,6 +1,5 @@
 //! One chart whose times are whole milliseconds has one note hash, whichever writer wrote it in whichever
-//! format and with whichever offset. At 125 BPM a row of a simfile is 10 ms. `tests/system/differential` does
-//! the same with writers of Python and Node.js.
+//! format and with whichever offset. At 125 BPM a row of a simfile is 10 ms.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The expressions of rules, alerts and the runbook over a loaded instance: each returns data.
+//! The expressions of rules, alerts, the runbook and the panels over a loaded instance: each returns data.
 //!
 //! An alert returns data if its comparisons have something to compare. For that each comparison becomes one
 //! with `bool`, which returns 0 instead of nothing, `absent(x)` becomes `x`, and `unless` becomes `and`.
@@ -8,10 +8,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::PrivatePrometheus;
+use chart_index_system_tests::{PrivatePrometheus, Process, read};
 use chart_index_tests::{
     ChartSpec, Client, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions,
     TestDatabase, TestRedis, fixed_address, indexer, indexer_command,
@@ -19,8 +19,9 @@ use chart_index_tests::{
 use tempfile::TempDir;
 
 use super::expressions::metrics;
+use super::panel_data::assert_panels_have_data;
+use super::promtool_with_input;
 use super::rules::OF_OTHERS;
-use super::{promtool_with_input, read};
 
 /// Rules that may return no data, by alert or series, with the reason.
 const WITHOUT_DATA: &[(&str, &str)] = &[("ChartIndexProxyDown", "there is no HAProxy here")];
@@ -43,15 +44,19 @@ pub(crate) struct Loaded {
     service: Service,
     client: Client,
     pub(crate) prometheus: PrivatePrometheus,
+    pub(crate) has_search: bool,
     /// `chart-indexer follow`, and a mirror.
-    indexers: [Child; 2],
+    _indexers: [Process; 2],
     _servers: (TestDatabase, TestRedis, Option<PrivateMeilisearch>),
     _objects: TempDir,
 }
 
 impl Loaded {
-    /// Starts everything, with the Meilisearch node if there is one.
-    pub(crate) async fn start(meilisearch: Option<PrivateMeilisearch>) -> Self {
+    /// Starts everything, with a Meilisearch node if the program is on the PATH.
+    async fn start() -> Self {
+        let meilisearch = PrivateMeilisearch::program()
+            .map(|_| PrivateMeilisearch::start_with(&["--max-indexing-memory", "1GiB"]));
+        let has_search = meilisearch.is_some();
         let (postgres, redis) = (PrivatePostgres::start(), TestRedis::create());
         let library = Library::new();
         for number in 0..3 {
@@ -85,11 +90,20 @@ impl Loaded {
             indexer(copy.url(), &["remove", "chart", &chart, "--erase"]).succeeded();
         }
         let mirror = indexer_command(copy.url(), &["mirror", &format!("http://{}", service.address())]);
-        let indexers = [follow, mirror].map(|command| start(command, &mut targets));
+        let indexers = [follow, mirror].map(|mut command| start(&mut command, &mut targets));
         let prometheus = PrivatePrometheus::start(&targets).await;
         let client = service.client();
         let servers = (copy, redis, meilisearch);
-        Self { postgres, service, client, prometheus, indexers, _servers: servers, _objects: objects }
+        Self {
+            postgres,
+            service,
+            client,
+            prometheus,
+            has_search,
+            _indexers: indexers,
+            _servers: servers,
+            _objects: objects,
+        }
     }
 
     /// Requests every route, and some that fail.
@@ -125,15 +139,6 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        for indexer in &mut self.indexers {
-            let _ = indexer.kill();
-            let _ = indexer.wait();
-        }
-    }
-}
-
 /// Deletes one object, and makes another one unreadable.
 fn damage_objects(postgres: &PrivatePostgres, folder: &Path) {
     for chart in [LOST, UNREADABLE] {
@@ -149,14 +154,10 @@ fn damage_objects(postgres: &PrivatePostgres, folder: &Path) {
 }
 
 /// Starts a command of `chart-indexer` that runs permanently, and adds it to the targets.
-fn start(mut command: Command, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
+fn start(command: &mut Command, targets: &mut Vec<(&str, SocketAddr)>) -> Process {
     let address = fixed_address();
     targets.push(("chart-indexer", address));
-    command
-        .env("METRICS_LISTEN", address.to_string())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("chart-indexer starts")
+    Process::start(command.env("METRICS_LISTEN", address.to_string()).stdout(Stdio::null()))
 }
 
 /// A string of a JSON response. `None` if it is not there: an index may be empty at first.
@@ -169,26 +170,21 @@ async fn text(client: &Client, path: &str, pointer: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn expressions_return_data() {
-    let loaded = Loaded::start(None).await;
-    let mut expressions = expressions(&loaded.prometheus).await;
-    expressions.retain(|(_, expression)| {
-        !metrics(expression).iter().any(|name| OF_MEILISEARCH.iter().any(|start| name.starts_with(start)))
-    });
-    assert_return_data(&loaded, expressions).await;
-}
-
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn expressions_return_data_with_meilisearch() {
-    let loaded =
-        Loaded::start(Some(PrivateMeilisearch::start_with(&["--max-indexing-memory", "1GiB"]))).await;
-    let expressions = expressions(&loaded.prometheus).await;
-    assert_return_data(&loaded, expressions).await;
+async fn expressions_and_panels_have_data() {
+    let loaded = Loaded::start().await;
+    assert_expressions_return_data(&loaded).await;
+    assert_panels_have_data(&loaded).await;
+    check_metrics(&loaded.service).await;
 }
 
 /// Sends requests until each expression has returned data.
-async fn assert_return_data(loaded: &Loaded, mut missing: Vec<(String, String)>) {
+async fn assert_expressions_return_data(loaded: &Loaded) {
+    let mut missing = expressions(&loaded.prometheus).await;
+    if !loaded.has_search {
+        missing.retain(|(_, expression)| {
+            !metrics(expression).iter().any(|name| OF_MEILISEARCH.iter().any(|start| name.starts_with(start)))
+        });
+    }
     assert!(missing.len() > 50, "{missing:?}");
     for (name, _) in WITHOUT_DATA {
         assert!(missing.iter().any(|(rule, _)| rule == name), "no such rule: {name}");
@@ -208,12 +204,11 @@ async fn assert_return_data(loaded: &Loaded, mut missing: Vec<(String, String)>)
         missing = still_missing;
         let unexpected: Vec<_> = missing.iter().filter(|(name, _)| reason(name).is_none()).collect();
         if unexpected.is_empty() {
-            break;
+            return;
         }
         assert!(start.elapsed() < TIMEOUT, "no data: {unexpected:#?}");
         tokio::time::sleep(PAUSE).await;
     }
-    check_metrics(&loaded.service).await;
 }
 
 /// `promtool check metrics` finds nothing in the metrics of the instance.
@@ -298,24 +293,4 @@ fn as_data(expression: &str) -> String {
         data = data.replace(comparison, &format!("{comparison}bool "));
     }
     data.replace(" bool bool ", " bool ")
-}
-
-#[test]
-fn comparisons_return_data() {
-    for (expression, expected) in [
-        (
-            r#"sum(a{b!="c"}) > 2 unless on (d) absent(e{f=~"g|h"}) == 0"#,
-            r#"sum(a{b!="c"}) > bool 2 and on (d) (e{f=~"g|h"}) == bool 0"#,
-        ),
-        ("a > bool 30", "a > bool 30"),
-    ] {
-        assert_eq!(as_data(expression), expected);
-    }
-}
-
-#[test]
-fn queries_of_the_runbook_are_found() {
-    let text =
-        "Ask `up{job=\"a\"}` of `REPLICA`.\n\n```promql\nsum(\n  a\n)\n\nb\n```\n```sh\nrate(c)\n```\n";
-    assert_eq!(runbook_queries(text), ["b", "sum( a )", "up{job=\"a\"}"]);
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chart_index_system_tests::{PrivatePrometheus, RUNBOOK_URL, Rule, read};
+use tokio::sync::OnceCell;
 
 use super::dashboards::documented_metrics;
 use super::expressions::metrics;
@@ -42,18 +43,21 @@ fn alerts_fire_and_stay_silent() {
     promtool(&arguments);
 }
 
-/// A server with the configuration of the repository evaluates every rule, even without a target.
+/// A server with the configuration of the repository evaluates every rule, even without a target, and its alerts
+/// link to `RUNBOOK_URL` of its environment.
 #[tokio::test]
-async fn rules_are_evaluated() {
+async fn rules_are_evaluated_and_link_to_the_runbook() {
     let prometheus = PrivatePrometheus::start(&[]).await;
     prometheus.wait_for_evaluations().await;
     let failed: Vec<_> = prometheus.rules().await.into_iter().filter(|rule| rule.health != "ok").collect();
     assert!(failed.is_empty(), "{failed:#?}");
+    let annotations = prometheus.annotations("ChartIndexWatchdog").await;
+    assert_eq!(annotations["runbook_url"], format!("{RUNBOOK_URL}#chartindexwatchdog"));
 }
 
 #[tokio::test]
 async fn rules_and_runbook_use_documented_metrics() {
-    let rules = PrivatePrometheus::start(&[]).await.rules().await;
+    let rules = rules().await;
     let mut known = documented_metrics();
     known.extend(rules.iter().filter(|rule| !rule.is_alert).map(|rule| rule.name.clone()));
     let queries = runbook_queries(&read("docs/runbook.md")).into_iter();
@@ -96,13 +100,6 @@ async fn every_alert_has_a_severity_and_annotations() {
     }
 }
 
-/// `RUNBOOK_URL` in the environment of Prometheus.
-#[tokio::test]
-async fn alerts_link_to_the_runbook_of_the_operator() {
-    let annotations = PrivatePrometheus::start(&[]).await.annotations("ChartIndexWatchdog").await;
-    assert_eq!(annotations["runbook_url"], format!("{RUNBOOK_URL}#chartindexwatchdog"));
-}
-
 #[tokio::test]
 async fn runbook_has_a_section_for_each_alert() {
     let text = read("docs/runbook.md");
@@ -127,8 +124,14 @@ async fn runbook_has_a_section_for_each_alert() {
 }
 
 async fn alerts() -> Vec<Rule> {
-    let rules = PrivatePrometheus::start(&[]).await.rules().await;
-    rules.into_iter().filter(|rule| rule.is_alert).collect()
+    rules().await.into_iter().filter(|rule| rule.is_alert).collect()
+}
+
+/// The rules, as a server has parsed them.
+async fn rules() -> Vec<Rule> {
+    static RULES: OnceCell<Vec<Rule>> = OnceCell::const_new();
+    let parsed = || async { PrivatePrometheus::start(&[]).await.rules().await };
+    RULES.get_or_init(parsed).await.clone()
 }
 
 /// The alerts that a file of tests expects, and whether to fire.

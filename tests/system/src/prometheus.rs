@@ -69,12 +69,8 @@ impl PrivatePrometheus {
 
     /// Evaluates an expression now. Returns the `result` of the response, an array of series for a vector.
     pub async fn query(&self, expression: &str) -> Value {
-        self.try_query(expression).await.unwrap_or_else(|error| panic!("{expression}: {error}"))
-    }
-
-    /// Evaluates an expression now; the error of Prometheus if it is not valid.
-    pub async fn try_query(&self, expression: &str) -> Result<Value, String> {
-        Ok(self.get("query", &[("query", expression)]).await?["result"].take())
+        let response = self.get("query", &[("query", expression)]).await;
+        response.unwrap_or_else(|error| panic!("{expression}: {error}"))["result"].take()
     }
 
     /// Evaluates an expression over a range, in Unix seconds. Returns the `result`, an array of series.
@@ -110,17 +106,6 @@ impl PrivatePrometheus {
             let rules = self.rules().await;
             let is_done = !rules.is_empty() && rules.iter().all(|rule| rule.health != "unknown");
             is_done.then_some(())
-        })
-        .await;
-    }
-
-    /// Waits until every target was scraped, at most this long.
-    pub async fn wait_for_scrapes(&self, timeout: Duration) {
-        within(timeout, async || {
-            let response = self.get("targets", &[("state", "active")]).await.expect("a list of targets");
-            let targets = response["activeTargets"].as_array().expect("targets");
-            let is_up = targets.iter().all(|target| target["health"] == "up");
-            (is_up && !targets.is_empty()).then_some(())
         })
         .await;
     }

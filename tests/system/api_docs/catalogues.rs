@@ -8,8 +8,8 @@ use std::process::Command;
 use chart_index_tests::{ChartSpec, Library, Service, ServiceOptions, TestDatabase, indexer, workspace_root};
 use serde_json::{Value, json};
 
+use super::read;
 use super::snippets::succeeded;
-use super::{read, sample_database};
 
 const SQLITE: &str = "catalogue.sqlite";
 const PARQUET: &str = "catalogue.parquet";
@@ -33,10 +33,10 @@ fn sqlite(file: &Path, statements: &str) -> String {
     succeeded("sqlite3", &output.expect("scripts/servers install sqlite3"))
 }
 
-/// Runs `DuckDB` in a folder with this format of its output.
-fn duckdb(folder: &Path, format: &str, statement: &str) -> String {
+/// Runs `DuckDB` in a folder.
+fn duckdb(folder: &Path, statement: &str) -> String {
     let mut command = Command::new(workspace_root().join("scripts/readers"));
-    let output = command.arg("duckdb").arg(folder).args([format, "-noheader", "-c", statement]).output();
+    let output = command.arg("duckdb").arg(folder).args(["-list", "-noheader", "-c", statement]).output();
     succeeded(statement, &output.expect("scripts/readers starts"))
 }
 
@@ -48,7 +48,7 @@ fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn queries_of_the_document_run() {
-    let database = sample_database().await;
+    let database = TestDatabase::with_samples().await;
     let exports = tempfile::tempdir().expect("a folder");
     export(&database, exports.path());
     let variables = [("EXPORTS_DIR", exports.path().to_str().expect("UTF-8"))];
@@ -69,7 +69,7 @@ async fn queries_of_the_document_run() {
     for (query, expected) in queries.into_iter().zip(outputs) {
         let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
         let output = match file {
-            PARQUET => duckdb(folder.path(), "-list", query),
+            PARQUET => duckdb(folder.path(), query),
             _ => sqlite(&folder.path().join(file), query),
         };
         assert_eq!(output, expected, "{query}");
@@ -115,15 +115,21 @@ SELECT json_object(
     'declaredRef', CAST(declared_ref AS TEXT)
 ) FROM charts JOIN chartsets ON number = chartset ORDER BY id, hash";
 
+/// Metadata of the file as JSON Lines.
+const SCHEMA_VERSION: &str = "SELECT decode(value) AS version FROM parquet_kv_metadata('catalogue.parquet') WHERE decode(key) = 'schema_version'";
+
+/// The rows of the Parquet file are compared with those of `SQLite` by the tests of readers.
 #[tokio::test]
 async fn catalogue_has_what_the_chartsets_of_the_export_have() {
-    let database = sample_database().await;
+    let database = TestDatabase::with_samples().await;
     let removed = database.psql("SELECT encode(chart_hash, 'hex') FROM chartset_charts ORDER BY 1 LIMIT 1");
     indexer(database.url(), &["remove", "chart", &removed]).succeeded();
     let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
     let [first, second] = [0, 1].map(|index| export(&database, folders[index].path()));
-    let [one, other] = [&first, &second].map(|export| fs::read(export.join("catalogue.sqlite.zst")));
-    assert!(one.expect("a file") == other.expect("a file"), "the file depends on the snapshot only");
+    for file in ["catalogue.sqlite.zst", PARQUET] {
+        let [one, other] = [&first, &second].map(|export| fs::read(export.join(file)).expect("a file"));
+        assert!(one == other, "{file} depends on the snapshot only");
+    }
     run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
     let file = first.join(SQLITE);
     assert_eq!(sqlite(&file, "PRAGMA integrity_check; PRAGMA user_version"), "ok\n2\n");
@@ -132,27 +138,10 @@ async fn catalogue_has_what_the_chartsets_of_the_export_have() {
     let expected = expected_charts(&first);
     assert!(expected.len() > 20 && expected.iter().any(|chart| chart["declaredRef"].is_string()));
     assert_eq!(charts, expected);
-}
 
-/// Metadata of the file as JSON Lines.
-const SCHEMA_VERSION: &str = "SELECT decode(value) AS version FROM parquet_kv_metadata('catalogue.parquet') WHERE decode(key) = 'schema_version'";
-
-#[tokio::test]
-async fn parquet_file_has_the_columns_and_rows_of_sqlite() {
-    let database = sample_database().await;
-    let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
-    let [first, second] = [0, 1].map(|index| export(&database, folders[index].path()));
-    let [one, other] = [&first, &second].map(|export| fs::read(export.join(PARQUET)).expect("a file"));
-    assert!(one == other, "the file depends on the snapshot only");
-    assert_eq!(duckdb(&first, "-list", SCHEMA_VERSION), "2\n");
-    run_shell(&first, "zstd -q -d catalogue.sqlite.zst");
-
-    let columns = duckdb(&first, "-list", "SELECT column_name FROM (DESCRIBE FROM 'catalogue.parquet')");
+    assert_eq!(duckdb(&first, SCHEMA_VERSION), "2\n");
+    let columns = duckdb(&first, "SELECT column_name FROM (DESCRIBE FROM 'catalogue.parquet')");
     assert_eq!(columns.lines().collect::<Vec<_>>(), parquet_columns(&first));
-    let rows = duckdb(&first, "-json", "FROM 'catalogue.parquet'");
-    let rows: Value = serde_json::from_str(&rows).expect("JSON");
-    assert!(rows.as_array().is_some_and(|rows| rows.len() > 20));
-    assert_eq!(rows, parquet_rows(&first));
 }
 
 /// The columns that the Parquet file of an export has, by its file for SQLite.

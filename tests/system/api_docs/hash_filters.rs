@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 use chart_index_client::HashFilter;
 use chart_index_tests::{Service, TestDatabase, indexer, workspace_root};
 
-use super::sample_database;
 use super::snippets::succeeded;
 
 /// Charts whose hashes are the SHA-256 digests of these numbers. Like note hashes they are uniform.
@@ -41,7 +40,7 @@ fn read_in_javascript(folder: &Path) -> Output {
 /// No reader misses a known chart, fewer than 0.5 % of the unknown ones may be known, and all readers agree.
 #[tokio::test]
 async fn readers_find_known_charts_and_agree() {
-    let database = sample_database().await;
+    let database = TestDatabase::with_samples().await;
     insert_charts(&database);
     indexer(database.url(), &["filter"]).succeeded();
     let service = Service::start(database.url());

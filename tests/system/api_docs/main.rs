@@ -11,25 +11,18 @@ mod openapi;
 mod pages;
 mod readers;
 mod responses;
-mod signed_exports;
 mod snippets;
 
 use chart_index_system_tests::read;
-use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
+use chart_index_tests::{Service, ServiceOptions, TestDatabase, workspace_root};
 
 /// A chart and a chartset of the sample library.
 const HASH: &str = "ec3d3891de5128da2c66057ae435300d5ef5d71101c269160eaa553534f425bb";
 const CHARTSET: &str = "21642f9846d39260";
 
-async fn sample_database() -> TestDatabase {
-    let database = TestDatabase::migrated().await;
-    indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
-    database
-}
-
 /// A service over the sample library with these settings, and its database.
 async fn serve_samples(variables: &[(&str, &str)]) -> (TestDatabase, Service) {
-    let database = sample_database().await;
+    let database = TestDatabase::with_samples().await;
     let options = ServiceOptions { variables, ..ServiceOptions::default() };
     let service = Service::start_with(database.url(), &options);
     (database, service)

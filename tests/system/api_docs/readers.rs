@@ -6,13 +6,13 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-use chart_index_tests::{Service, ServiceOptions, indexer, workspace_root};
+use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, workspace_root};
 use minisign_verify::{PublicKey, Signature};
 use ruzstd::decoding::StreamingDecoder;
 
 use super::catalogues::{parquet_rows, run_shell};
+use super::read;
 use super::snippets::succeeded;
-use super::{read, sample_database};
 
 /// The sections of documents with these tables.
 const SECTIONS: [(&str, &str); 2] = [
@@ -22,7 +22,7 @@ const SECTIONS: [(&str, &str); 2] = [
 
 /// Writes the files of an index, and those with which readers compare them, into a folder.
 async fn write_files(folder: &Path) {
-    let database = sample_database().await;
+    let database = TestDatabase::with_samples().await;
     let run = |command: &str| run_shell(folder, command);
     run("minisign -G -W -p export.pub -s export.key >/dev/null");
     let (exports, key) = (folder.join("exports"), folder.join("export.key"));
@@ -32,6 +32,8 @@ async fn write_files(folder: &Path) {
     let export = Path::new(printed.split_once(": ").expect("the path").0);
     let name = export.file_name().and_then(|name| name.to_str()).expect("a name");
     run("mv exports/*Z-*/* . && zstd -q -d catalogue.sqlite.zst chartsets.ndjson.zst");
+    // As docs/formats/exports.md shows.
+    run("minisign -Vm manifest.json -p export.pub >/dev/null");
     let variables = [("PUBLIC_URL", "https://charts.example")];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     let service = Service::start_with(database.url(), &options);

@@ -8,7 +8,7 @@ use chart_index_tests::{
 use reqwest::Method;
 
 use super::openapi::OpenApiDocument;
-use super::{CHARTSET, HASH, limits, sample_database, serve_samples};
+use super::{CHARTSET, HASH, limits};
 
 /// A GET operation: its path, the target of a success, and targets that give a 400, and a 404 or 410, if it has
 /// these.
@@ -202,7 +202,7 @@ impl Checked<'_> {
 
 #[tokio::test]
 async fn responses_of_every_status_are_as_described() {
-    let database = sample_database().await;
+    let database = TestDatabase::with_samples().await;
     let exports = exports(&database);
     let served = with_exports(exports.path());
     let start = |url: &str, variables: &[(&str, &str)]| {
@@ -282,26 +282,4 @@ async fn responses_of_every_status_are_as_described() {
     described.retain(|(_, status)| !["502", "504"].contains(&status.as_str()));
     let unchecked: Vec<_> = described.difference(&checked.statuses).cloned().collect();
     assert!(unchecked.is_empty(), "no response was checked of {unchecked:?}");
-}
-
-#[tokio::test]
-async fn methods_are_those_of_the_document() {
-    let (_database, service) = serve_samples(&[]).await;
-    let client = service.client();
-    let document = OpenApiDocument::of(&client).await;
-    let batch = document.0["paths"][BATCH_PATH].as_object().expect("methods");
-    assert_eq!(batch.keys().collect::<Vec<_>>(), ["post"]);
-    for Requests { path, success, .. } in &requests(&document, &client).await {
-        let described: Vec<&str> =
-            document.0["paths"][path].as_object().expect("methods").keys().map(String::as_str).collect();
-        assert_eq!(described, ["get"], "{path}");
-        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
-            let response = client.request(method.parse().expect("a method"), success, &[]).await;
-            assert_eq!(
-                (response.status.as_u16(), response.header("allow")),
-                (405, "GET, HEAD"),
-                "{method} {path}"
-            );
-        }
-    }
 }

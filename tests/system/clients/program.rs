@@ -4,9 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use chart_index_system_tests::run;
-use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, Service, TestDatabase, hash_command, indexer, samples,
-};
+use chart_index_tests::{ChartSpec, IndexerRun, Library, Service, TestDatabase, hash_command, samples};
 
 use crate::link::Link;
 
@@ -15,8 +13,7 @@ const UNKNOWN: u32 = 1_200;
 
 /// An index of the sample library.
 pub(crate) async fn serve_samples() -> (TestDatabase, Service) {
-    let database = TestDatabase::migrated().await;
-    indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
+    let database = TestDatabase::with_samples().await;
     let service = Service::start(database.url());
     (database, service)
 }

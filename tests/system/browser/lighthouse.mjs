@@ -1,12 +1,12 @@
-// Lighthouse, as a phone on a slow network: the median of five runs of each page (one in the short form).
+// Lighthouse, as a phone on a slow network: the median of five runs of each page.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { aSet, isLong, launch, load, site } from "./support.mjs";
+import { aSet, launch, load, site } from "./support.mjs";
 
-const RUNS = isLong ? 5 : 1;
+const RUNS = 5;
 const CATEGORIES = ["performance", "accessibility", "best-practices", "seo"];
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 

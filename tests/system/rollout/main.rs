@@ -13,7 +13,6 @@ use chart_index_tests::{
     ChartSpec, Library, PrivatePostgres, ReplicaAddresses, Service, ServiceOptions, TestDatabase, TestRedis,
     indexer, paths_of_all_kinds, within,
 };
-use tokio::sync::Mutex;
 
 /// Maximum time until HAProxy notices a change, and until a replica starts or exits, beyond the configured
 /// times.
@@ -21,9 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The charts of a site, each in a chartset of its own.
 const CHARTS: u32 = 40;
-
-/// Held by tests that keep the processors busy. With late checks replicas are mostly idle.
-static BUSY: Mutex<()> = Mutex::const_new(());
 
 /// A rollout: replicas are terminated in turn and restarted, under load.
 struct Rollout {
@@ -41,10 +37,10 @@ struct Rollout {
     drain_delay: &'static str,
 }
 
-/// Checks that find an unready replica within 3 s.
+/// Checks that find an unready replica within 3 s. Each replica is restarted once.
 const FREQUENT_CHECKS: Rollout = Rollout {
-    terminations: 4,
-    requests: 1_000,
+    terminations: 2,
+    requests: 600,
     rate: 60,
     checks: "inter 500ms fall 2 rise 1",
     detection: Duration::from_secs(3),
@@ -53,9 +49,9 @@ const FREQUENT_CHECKS: Rollout = Rollout {
 
 /// A single check every 10 s.
 const LATE_CHECKS: Rollout = Rollout {
-    terminations: 1,
-    requests: 500,
-    rate: 50,
+    terminations: 50,
+    requests: 200_000,
+    rate: 200,
     checks: "inter 10s fall 1 rise 1",
     detection: Duration::from_secs(12),
     drain_delay: "13000",
@@ -63,39 +59,13 @@ const LATE_CHECKS: Rollout = Rollout {
 
 #[tokio::test]
 async fn rollout_fails_no_request() {
-    let _busy = BUSY.lock().await;
     FREQUENT_CHECKS.run().await;
-}
-
-#[tokio::test]
-async fn rollout_with_late_checks_fails_no_request() {
-    LATE_CHECKS.run().await;
-}
-
-#[tokio::test]
-async fn outage_of_postgresql_fails_no_cached_request() {
-    let _busy = BUSY.lock().await;
-    outage_of_postgresql(Duration::from_secs(10), 100).await;
-}
-
-#[tokio::test]
-#[ignore = "takes 11 minutes: make test-full"]
-async fn long_rollout_fails_no_request() {
-    let _busy = BUSY.lock().await;
-    Rollout { terminations: 50, requests: 200_000, rate: 300, ..FREQUENT_CHECKS }.run().await;
 }
 
 #[tokio::test]
 #[ignore = "takes 20 minutes: make test-full"]
 async fn long_rollout_with_late_checks_fails_no_request() {
-    Rollout { terminations: 50, requests: 200_000, rate: 200, ..LATE_CHECKS }.run().await;
-}
-
-#[tokio::test]
-#[ignore = "takes 5 minutes: make test-full"]
-async fn long_outage_of_postgresql_fails_no_cached_request() {
-    let _busy = BUSY.lock().await;
-    outage_of_postgresql(Duration::from_mins(5), 200).await;
+    LATE_CHECKS.run().await;
 }
 
 impl Rollout {
@@ -196,18 +166,22 @@ fn start_replica(
     Service::start_with(database_url, &options)
 }
 
-/// Stops PostgreSQL for this time, and requests cached paths at this rate per second.
-async fn outage_of_postgresql(duration: Duration, rate: u32) {
+/// The short form is in tests/api/outage.rs.
+#[tokio::test]
+#[ignore = "takes 5 minutes: make test-full"]
+async fn long_outage_of_postgresql_fails_no_cached_request() {
+    const RATE: u32 = 200;
+    const OUTAGE: Duration = Duration::from_mins(5);
     let postgres = PrivatePostgres::start();
     let site = Site::start(postgres.url(), &FREQUENT_CHECKS).await;
     let paths = site.paths();
     site.cache(&paths).await;
 
     postgres.stop();
-    let requests = u64::from(rate) * duration.as_secs();
-    let load = OpenLoop { rate, requests, ..OpenLoop::new(site.proxy.address(), paths) }.start();
+    let requests = u64::from(RATE) * OUTAGE.as_secs();
+    let load = OpenLoop { rate: RATE, requests, ..OpenLoop::new(site.proxy.address(), paths) }.start();
     let outcome = tokio::task::spawn_blocking(|| load.finish()).await.expect("the load does not panic");
-    println!("outage of {duration:?}: {outcome}");
+    println!("outage of {OUTAGE:?}: {outcome}");
     let uncached = format!("/api/charts/{}", "f".repeat(64));
     for (number, replica) in site.replicas.iter().enumerate() {
         assert_eq!(replica.client().get(&uncached).await.status, 503, "PostgreSQL is unavailable");

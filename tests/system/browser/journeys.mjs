@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 
-import { aSet, api, journey, load, pageTest, site, until } from "./support.mjs";
+import { aSet, api, journey, pageTest, site, until } from "./support.mjs";
 
 const titles = (page) => page.locator("#list h2").allTextContents();
 const search = (page) => page.locator("#q");
@@ -297,17 +297,6 @@ journey("share an address", async (user, page) => {
   await other.close();
 });
 
-journey("from the list to a set, and to a chart", async (user, page) => {
-  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
-  await user.activate(page.locator("#list h2 a").first());
-  await page.waitForURL(/\/chartsets\/[0-9a-f]{16}$/);
-  assert.match(await page.locator("h1").textContent(), /Harbour Lights/);
-  await user.activate(page.locator("main a[href^='/charts/']").first());
-  await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
-  const hash = new URL(page.url()).pathname.split("/").at(-1);
-  assert.ok((await page.locator("main").textContent()).includes(hash));
-});
-
 journey("copy a note hash, and paste it", async (user, page) => {
   const { chart } = await aSet();
   await page.goto(chart);
@@ -327,51 +316,12 @@ journey("copy a note hash, and paste it", async (user, page) => {
   }
 });
 
-journey("paste the address of a source", async (user, page) => {
-  const { set, detail } = await aSet();
-  const source = await fetch(`${site.base}${detail.downloadUrl}`, { redirect: "manual" });
-  for (const pasted of [source.headers.get("location"), set.split("/").at(-1)]) {
-    await page.goto("/");
-    await user.type(search(page), pasted);
-    await page.keyboard.press("Enter");
-    await page.waitForURL((url) => url.pathname === set);
-  }
-});
-
 journey("a random set of a filter", async (user, page) => {
   await page.goto("/?creator=generator");
   await user.activate(page.locator("#results").getByRole("link", { name: "Random of these" }));
   await page.waitForURL(/\/(chartsets|charts)\/[0-9a-f]+$/);
   assert.match(await page.locator("main").textContent(), /Generated/);
 });
-
-journey("a feed of a filter in a feed parser", async (user, page) => {
-  await page.goto("/?creator=hostile");
-  const address = await page.locator("#results a.feed").getAttribute("href");
-  const response = await fetch(new URL(address, site.base));
-  assert.match(response.headers.get("content-type"), /^application\/atom\+xml/);
-  const text = await response.text();
-  const { format, feed } = load("feedsmith").parseFeed(text);
-  assert.equal(format, "atom");
-  const { total } = await api("/api/chartsets?creator=hostile");
-  assert.equal(feed.entries.length, Math.min(total, 60));
-  // The parser of the browser is strict.
-  const error = await page.evaluate((xml) => {
-    const found = new DOMParser().parseFromString(xml, "application/xml").querySelector("parsererror");
-    return found && found.textContent;
-  }, text);
-  assert.equal(error, null);
-}, { modes: ["mouse"] });
-
-journey("an unknown address leads back", async (user, page) => {
-  for (const path of ["/chartsets/ffffffffffffffff", `/charts/${"0".repeat(64)}`, "/nothing"]) {
-    const response = await page.goto(path);
-    assert.equal(response.status(), 404, path);
-    assert.equal(await page.locator("meta[name=robots]").getAttribute("content"), "noindex");
-    await user.activate(page.locator("header a.brand"));
-    await page.waitForURL(`${site.base}/`);
-  }
-}, { expected: [/status of 404/] });
 
 journey("a mistake is shown at its field, above the rest", async (user, page) => {
   const response = await page.goto("/?mainBpmMin=fast&creator=generator");
@@ -387,20 +337,6 @@ journey("a mistake is shown at its field, above the rest", async (user, page) =>
   await listed(page, (query) => query.get("mainBpmMin") === "150");
   await until(async () => (await titles(page)).length > 0, "a list");
 }, { expected: [/status of 400/] });
-
-journey("a chart is compared with those of as many keys", async (user, page) => {
-  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
-  await user.activate(page.locator("main a[href^='/charts/']").first());
-  await page.getByText(/denser than \d\d% of 4K charts/).waitFor();
-});
-
-journey("an empty list names its filters", async (user, page) => {
-  await page.goto("/?q=Generated&creator=nobody");
-  const drop = page.locator(".empty li a").filter({ hasText: "nobody" });
-  await user.activate(drop);
-  await listed(page, (query) => !query.has("creator"));
-  await until(async () => (await titles(page)).length > 0, "a list");
-});
 
 pageTest("names of filters are completed", {}, async (page) => {
   await page.goto("/");
@@ -507,16 +443,6 @@ journey("a shelf of more than 100 charts", async (user, page) => {
   await page.evaluate(() => (location.hash = ""));
   await shelf.getByRole("textbox").waitFor();
 }, { modes: ["mouse", "keyboard"] });
-
-journey("from a chart to what its creator made", async (user, page) => {
-  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
-  await user.activate(page.locator(".set").getByRole("link", { name: "mossgrove", exact: true }).first());
-  await page.waitForURL((url) => url.pathname === "/creators/mossgrove");
-  assert.ok((await page.locator(".charts-table tbody tr").count()) > 1);
-  assert.match(await page.locator("link[type='application/atom+xml']").getAttribute("href"), /^\/creators\/mossgrove\/feed.atom$/);
-  await user.activate(page.getByRole("link", { name: "Sets with this name" }));
-  await page.waitForURL((url) => url.pathname === "/" && url.searchParams.get("creator") === "mossgrove");
-});
 
 pageTest("handles set the range of the difficulty", {}, async (page) => {
   await page.goto("/");

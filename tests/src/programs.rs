@@ -61,6 +61,11 @@ impl Service {
         Self::start_with(database_url, &ServiceOptions::default())
     }
 
+    /// Starts the service with these environment variables and waits until it listens.
+    pub fn with_variables(database_url: &str, variables: &[(&str, &str)]) -> Self {
+        Self::start_with(database_url, &ServiceOptions { variables, ..ServiceOptions::default() })
+    }
+
     /// Starts the service with options and waits until it listens.
     pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
         Self::spawn(&mut serve_command(database_url, options), options.leave_log_unread)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use chart_index_tests::{ChartSpec, Library, Service, ServiceOptions, TestDatabase, indexer, workspace_root};
+use chart_index_tests::{ChartSpec, Library, Service, TestDatabase, indexer, workspace_root};
 use serde_json::{Value, json};
 
 use super::read;
@@ -52,8 +52,7 @@ async fn queries_of_the_document_run() {
     let exports = tempfile::tempdir().expect("a folder");
     export(&database, exports.path());
     let variables = [("EXPORTS_DIR", exports.path().to_str().expect("UTF-8"))];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(database.url(), &options);
+    let service = Service::with_variables(database.url(), &variables);
     let client = service.client();
     let manifest = client.get("/api/exports/latest").await.header("location").to_owned();
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use chart_index_tests::{Service, ServiceOptions, TestDatabase, workspace_root};
+use chart_index_tests::{Service, TestDatabase, workspace_root};
 
 use super::openapi::OpenApiDocument;
 use super::responses::{exports, with_exports};
@@ -24,9 +24,7 @@ async fn call(generator: &str) {
     let database = TestDatabase::with_samples().await;
     let exports = exports(&database);
     let served = with_exports(exports.path());
-    let start = |variables: &[(&str, &str)]| {
-        Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() })
-    };
+    let start = |variables: &[(&str, &str)]| Service::with_variables(database.url(), variables);
     let (service, limited) = (start(&served), start(&limits("1")));
     let document = OpenApiDocument::of(&service.client()).await;
     let id = |operation: &String| document.operation(operation)["operationId"].as_str().map(str::to_owned);

@@ -14,7 +14,7 @@ mod responses;
 mod snippets;
 
 use chart_index_system_tests::read;
-use chart_index_tests::{Service, ServiceOptions, TestDatabase, workspace_root};
+use chart_index_tests::{Service, TestDatabase, workspace_root};
 
 /// A chart and a chartset of the sample library.
 const HASH: &str = "ec3d3891de5128da2c66057ae435300d5ef5d71101c269160eaa553534f425bb";
@@ -23,8 +23,7 @@ const CHARTSET: &str = "21642f9846d39260";
 /// A service over the sample library with these settings, and its database.
 async fn serve_samples(variables: &[(&str, &str)]) -> (TestDatabase, Service) {
     let database = TestDatabase::with_samples().await;
-    let options = ServiceOptions { variables, ..ServiceOptions::default() };
-    let service = Service::start_with(database.url(), &options);
+    let service = Service::with_variables(database.url(), variables);
     (database, service)
 }
 

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, workspace_root};
+use chart_index_tests::{Service, TestDatabase, indexer, workspace_root};
 use minisign_verify::{PublicKey, Signature};
 use ruzstd::decoding::StreamingDecoder;
 
@@ -35,8 +35,7 @@ async fn write_files(folder: &Path) {
     // As docs/formats/exports.md shows.
     run("minisign -Vm manifest.json -p export.pub >/dev/null");
     let variables = [("PUBLIC_URL", "https://charts.example")];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(database.url(), &options);
+    let service = Service::with_variables(database.url(), &variables);
     let body = async |path: &str| service.client().get(path).await.body;
     for (file, content) in [
         ("name", name.as_bytes().to_vec()),

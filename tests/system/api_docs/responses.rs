@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::{
-    Client, IndexerRun, Service, ServiceOptions, TestDatabase, indexer, indexer_command, samples,
-};
+use chart_index_tests::{Client, IndexerRun, Service, TestDatabase, indexer, indexer_command, samples};
 use reqwest::Method;
 
 use super::openapi::OpenApiDocument;
@@ -205,9 +203,7 @@ async fn responses_of_every_status_are_as_described() {
     let database = TestDatabase::with_samples().await;
     let exports = exports(&database);
     let served = with_exports(exports.path());
-    let start = |url: &str, variables: &[(&str, &str)]| {
-        Service::start_with(url, &ServiceOptions { variables, ..ServiceOptions::default() })
-    };
+    let start = Service::with_variables;
     let service = start(database.url(), &served);
     let limited = start(database.url(), &[&served[..], &limits("1")].concat());
     // Nothing listens on port 1, and a file is not a folder.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{limits, read, serve_samples};
+use super::{read, serve_samples};
 
 /// What a client prints.
 const EXPECTED: &str = "21642f9846d39260 Harbour Lights\n7a1825cc4bacc079 Harbour Lights\nknown 900101\n";
@@ -78,15 +78,6 @@ async fn client_pages_caches_and_waits_after_a_429() {
     let report = run_client(base).await;
     assert!(report.contains("not modified"), "it sends the tag: {report}");
     assert!(connections.load(Ordering::Relaxed) > 1, "it tries again");
-}
-
-/// The limit of the service itself: the window is a minute.
-#[tokio::test]
-#[ignore = "long: a minute"]
-async fn long_client_waits_for_the_limit_of_the_service() {
-    // The list has two pages.
-    let (_database, service) = serve_samples(&limits("1")).await;
-    run_client(format!("http://{}", service.address())).await;
 }
 
 /// The golden vectors, and one that is longer than a chunk of BLAKE3, whose tree has an odd number of chunks.

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions,
-    TestDatabase, TestRedis, indexer_command, samples,
+    ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, TestDatabase, TestRedis,
+    indexer_command, samples,
 };
 use serde_json::json;
 
@@ -97,7 +97,7 @@ fn serve(database: &TestDatabase, servers: &Servers, limits: &[(&str, &str)]) ->
     ];
     variables.extend(engine.as_deref().map(|url| ("MEILISEARCH_URL", url)));
     variables.extend(limits);
-    Service::start_with(database.url(), &ServiceOptions { variables: &variables, ..Default::default() })
+    Service::with_variables(database.url(), &variables)
 }
 
 /// Uses up the limit of pages, so that a test that waits for its end waits for less than a minute.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use chart_index_system_tests::{PrivateVarnish, Process};
 use chart_index_tests::{
-    ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, Service, ServiceOptions, TestDatabase,
-    TestRedis, fixed_address, indexer, indexer_command, within,
+    ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, Service, TestDatabase, TestRedis,
+    fixed_address, indexer, indexer_command, within,
 };
 use tokio::task::JoinSet;
 
@@ -70,8 +70,7 @@ impl Site {
             ("RATE_LIMIT_ROX", "1000000"),
             ("RATE_LIMIT_LIST", "1000000"),
         ];
-        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-        let service = Service::start_with(&database_url, &options);
+        let service = Service::with_variables(&database_url, &variables);
         let varnish = PrivateVarnish::start(fixed_address(), service.address(), "\"127.0.0.1\"").await;
         let purges = Proxy::start(&format!("http://@{}/purge", varnish.address())).await;
         let follow = start_follow(&database_url, &purges);

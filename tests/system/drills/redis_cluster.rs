@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chart_index_system_tests::OpenLoop;
 use chart_index_tests::{
-    ChartSpec, Client, Library, PrivateRedisCluster, Service, ServiceOptions, TestDatabase, indexer, within,
+    ChartSpec, Client, Library, PrivateRedisCluster, Service, TestDatabase, indexer, within,
 };
 
 use super::report::Drill;
@@ -29,8 +29,7 @@ async fn other_primaries_decide_until_the_failover() {
         ("TRUSTED_PROXIES", "127.0.0.0/8"),
         ("RATE_LIMIT_LOOKUP", "100000"),
     ];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(database.url(), &options);
+    let service = Service::with_variables(database.url(), &variables);
     let metrics = service.private_client();
     wait_for_primaries(&metrics).await;
 

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use chart_index_system_tests::{PrivatePrometheus, Process, read};
 use chart_index_tests::{
-    ChartSpec, Client, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions,
-    TestDatabase, TestRedis, fixed_address, indexer, indexer_command,
+    ChartSpec, Client, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, TestDatabase,
+    TestRedis, fixed_address, indexer, indexer_command,
 };
 use tempfile::TempDir;
 
@@ -76,8 +76,7 @@ impl Loaded {
             ("OBJECT_STORE_URL", &object_store),
         ];
         variables.extend(node.as_deref().map(|node| ("MEILISEARCH_URL", node)));
-        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-        let service = Service::start_with(postgres.url(), &options);
+        let service = Service::with_variables(postgres.url(), &variables);
         let mut targets = vec![("chart-index", service.private_address())];
         let mut follow = indexer_command(postgres.url(), &["follow"]);
         follow.envs(node.map(|node| ("MEILISEARCH_URL", node)));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chart_index_system_tests::read;
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, PrivateRedis, RunningIndexer,
-    Service, ServiceOptions, fixed_address, indexer, indexer_command, within, workspace_root,
+    Service, fixed_address, indexer, indexer_command, within, workspace_root,
 };
 
 /// What commands of the runbook begin with, and statements.
@@ -118,7 +118,7 @@ fn commands_run_as_the_users_of_operators() {
         format!("redis://operator:{}@127.0.0.1:{}", secrets.get("redis_operator_password"), redis.port);
     let postgres = PrivatePostgres::start();
     indexer(postgres.url(), &["migrate"]).succeeded();
-    let replica = Service::start_with(postgres.url(), &ServiceOptions::default());
+    let replica = Service::start(postgres.url());
     let (private, public) = (replica.private_address().to_string(), replica.address().to_string());
     let process = std::process::id().to_string();
     let variables = [

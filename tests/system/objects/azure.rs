@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chart_index_system_tests::Process;
 use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, Service, ServiceOptions, TestDatabase, fixed_address, indexer,
-    indexer_command, within, workspace_root,
+    ChartSpec, IndexerRun, Library, Service, TestDatabase, fixed_address, indexer, indexer_command, within,
+    workspace_root,
 };
 
 use super::rox;
@@ -63,8 +63,7 @@ async fn container_holds_the_files() {
     assert!(run(&["verify"]).contains(", 0 findings"));
     let variables = azurite.variables();
     let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, &**value)).collect();
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(database.url(), &options);
+    let service = Service::with_variables(database.url(), &variables);
     assert_eq!(service.client().get(&rox(&charts[0])).await.status, 200);
     run(&["remove", "chart", &charts[1], "--erase"]);
     run(&["objects", "migrate", "--to-postgres"]);

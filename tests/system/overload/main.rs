@@ -13,9 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chart_index_system_tests::{LoadOutcome, OpenLoop};
-use chart_index_tests::{
-    ChartSpec, Library, PrivatePostgres, PrivateRedis, Proxy, Service, ServiceOptions, indexer,
-};
+use chart_index_tests::{ChartSpec, Library, PrivatePostgres, PrivateRedis, Proxy, Service, indexer};
 use tokio::runtime::Runtime;
 
 /// What each statement takes, apart from its processor time.
@@ -102,9 +100,8 @@ impl Server {
             ("MAX_FILLS_IN_FLIGHT", &fills),
             ("POSTGRES_MAX_SEARCHES", "1"),
         ];
-        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         Self {
-            service: Service::start_with(proxy.url(), &options),
+            service: Service::with_variables(proxy.url(), &variables),
             cached: format!("/api/charts/{chart}"),
             paths: Mutex::new(0),
             _runtime: runtime,

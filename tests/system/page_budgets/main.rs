@@ -4,9 +4,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use chart_index_tests::{
-    Client, Random, Service, ServiceOptions, TestDatabase, TestRedis, generate_catalogue,
-};
+use chart_index_tests::{Client, Random, Service, TestDatabase, TestRedis, generate_catalogue};
 
 /// What a browser sends.
 const ACCEPT: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
@@ -35,8 +33,7 @@ impl Site {
         set_curves(&database);
         set_ratings(&database);
         let variables = [("REDIS_URL", redis.url())];
-        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-        let service = Service::start_with(database.url(), &options);
+        let service = Service::with_variables(database.url(), &variables);
         let client = service.client();
         Self { _database: database, _redis: redis, _service: service, client }
     }

@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use chart_index_tests::{
-    IndexerRun, PrivateMeilisearch, Proxy, Service, ServiceOptions, TestDatabase, TestRedis, indexer,
-    indexer_command, within,
+    IndexerRun, PrivateMeilisearch, Proxy, Service, TestDatabase, TestRedis, indexer, indexer_command, within,
 };
 use tempfile::TempDir;
 
@@ -103,8 +102,7 @@ impl Remains {
     async fn start(&self, database_url: &str) -> Service {
         let folder = argument(self.folder.path());
         let variables = &[("REDIS_URL", self.redis.url()), ("EXPORTS_DIR", &folder)][..];
-        let service =
-            Service::start_with(database_url, &ServiceOptions { variables, ..ServiceOptions::default() });
+        let service = Service::with_variables(database_url, variables);
         wait_until_ready(&service).await;
         service
     }
@@ -199,9 +197,8 @@ async fn meilisearch_shows_nothing_of_a_lost_database_after_any_restore() {
         let is_continued = matches!(restore, Restore::Dump);
         let is_refused = run.code == Some(1) && run.stderr.contains("is not in the change feed");
         assert_ne!(is_refused, is_continued, "{restore:?}: {}", run.stderr);
-        let (url, options) = (node.url(), ServiceOptions::default());
-        let variables = &[("MEILISEARCH_URL", &*url)][..];
-        let service = Service::start_with(database.url(), &ServiceOptions { variables, ..options });
+        let url = node.url();
+        let service = Service::with_variables(database.url(), &[("MEILISEARCH_URL", &*url)]);
         wait_until_ready(&service).await;
         let client = service.client();
         let engine = if is_continued { "meilisearch" } else { "postgres" };

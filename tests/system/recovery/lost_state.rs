@@ -1,7 +1,7 @@
 //! A database that went back to an earlier state, while Redis and replicas have cached responses of the lost
 //! one.
 
-use chart_index_tests::{PrivatePostgres, Service, ServiceOptions, TestDatabase, TestRedis, indexer, within};
+use chart_index_tests::{PrivatePostgres, Service, TestDatabase, TestRedis, indexer, within};
 
 use crate::backup::Dump;
 use crate::catalogue::{Catalogue, chart};
@@ -109,8 +109,7 @@ impl CachingReplica {
     async fn start(database_url: &str) -> Self {
         let redis = TestRedis::create();
         let variables = &[("REDIS_URL", redis.url())][..];
-        let options = ServiceOptions { variables, ..ServiceOptions::default() };
-        let replica = Service::start_with(database_url, &options);
+        let replica = Service::with_variables(database_url, variables);
         wait_until_ready(&replica).await;
         let entries = entries(database_url);
         let lost = Responses::record(&replica.client(), &entries).await;

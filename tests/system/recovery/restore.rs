@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use chart_index_tests::{
-    IndexerRun, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions, TestDatabase, TestRedis,
-    generate_catalogue, indexer, indexer_command,
+    IndexerRun, PrivateMeilisearch, PrivatePostgres, Service, TestDatabase, TestRedis, generate_catalogue,
+    indexer, indexer_command,
 };
 
 use crate::backup::Dump;
@@ -110,8 +110,7 @@ pub(crate) fn with_node(database_url: &str, node: &PrivateMeilisearch, arguments
 
 /// The responses of a replica that is started with these variables.
 pub(crate) async fn record(database_url: &str, variables: &[(&str, &str)], entries: &Entries) -> Responses {
-    let replica =
-        Service::start_with(database_url, &ServiceOptions { variables, ..ServiceOptions::default() });
+    let replica = Service::with_variables(database_url, variables);
     wait_until_ready(&replica).await;
     Responses::record(&replica.client(), entries).await
 }

@@ -5,9 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use chart_index_system_tests::read;
-use chart_index_tests::{
-    IndexerRun, PrivateMeilisearch, Service, ServiceOptions, program_command, within, workspace_root,
-};
+use chart_index_tests::{IndexerRun, PrivateMeilisearch, Service, program_command, within, workspace_root};
 use serde_json::Value;
 
 use crate::support::{Catalogue, run, start_node};
@@ -72,8 +70,7 @@ async fn documented_keys_have_the_required_actions() {
     }
     let variables = [("MEILISEARCH_URL", catalogue.node_urls()), ("MEILISEARCH_API_KEY", service_key)];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(catalogue.database.url(), &options);
+    let service = Service::with_variables(catalogue.database.url(), &variables);
     let client = service.client();
     // The key may not read the experimental features; filters that need them are sent nevertheless.
     for query in ["sort=title", "creator=eato", "q=title"] {

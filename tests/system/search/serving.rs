@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_tests::{Client, PrivatePostgres, Response, Service, ServiceOptions, within};
+use chart_index_tests::{Client, PrivatePostgres, Response, Service, within};
 
 use crate::support::Catalogue;
 
@@ -14,8 +14,7 @@ const DETECTION: Duration = Duration::from_secs(10);
 fn serve(catalogue: &Catalogue) -> Service {
     let variables = [("MEILISEARCH_URL", catalogue.node_urls()), ("SEARCH_MAX_LAG_MS", "3000".to_owned())];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    Service::start_with(catalogue.database.url(), &options)
+    Service::with_variables(catalogue.database.url(), &variables)
 }
 
 async fn list(client: &Client, query: &str) -> Response {

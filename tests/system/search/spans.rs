@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::{OtlpReceiver, ReceivedSpan, Service, ServiceOptions};
+use chart_index_tests::{OtlpReceiver, ReceivedSpan, Service};
 
 use crate::support::Catalogue;
 
@@ -43,8 +43,7 @@ async fn list_has_a_span_of_its_request_to_meilisearch() {
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &collector_url),
         ("OTEL_TRACES_SAMPLER_ARG", "1"),
     ];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let mut service = Service::start_with(catalogue.database.url(), &options);
+    let mut service = Service::with_variables(catalogue.database.url(), &variables);
     let response = service.client().get("/api/chartsets?sort=title").await;
     assert_eq!(response.header("x-search-engine"), "meilisearch");
     service.terminate();

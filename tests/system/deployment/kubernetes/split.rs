@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::{Service, ServiceOptions, TestDatabase};
+use chart_index_tests::{Service, TestDatabase};
 use serde_json::Value;
 
 use super::objects::{Objects, array, name, text};
@@ -40,9 +40,7 @@ async fn split_routes_requests_to_replicas_that_serve_them() {
     let rendered = split();
     let objects = Objects::new("production", &rendered);
     let database = TestDatabase::migrated().await;
-    let start = |variables: &[(&str, &str)]| {
-        Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() })
-    };
+    let start = |variables: &[(&str, &str)]| Service::with_variables(database.url(), variables);
     let whole = start(&[]);
     let sets = SETS.map(|set| (set, start(&[("SERVICES", services(&objects, set))])));
     for path in [

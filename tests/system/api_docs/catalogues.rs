@@ -8,8 +8,8 @@ use std::process::Command;
 use chart_index_tests::{ChartSpec, Library, Service, TestDatabase, indexer, workspace_root};
 use serde_json::{Value, json};
 
-use super::read;
 use super::snippets::succeeded;
+use super::{code_blocks, read};
 
 const SQLITE: &str = "catalogue.sqlite";
 const PARQUET: &str = "catalogue.parquet";
@@ -40,12 +40,6 @@ fn duckdb(folder: &Path, statement: &str) -> String {
     succeeded(statement, &output.expect("scripts/readers starts"))
 }
 
-/// The blocks of a language in the document.
-fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
-    let parts = document.split(&format!("\n```{language}\n")).skip(1).collect::<Vec<_>>();
-    parts.into_iter().filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
-}
-
 #[tokio::test]
 async fn queries_of_the_document_run() {
     let database = TestDatabase::with_samples().await;
@@ -61,9 +55,9 @@ async fn queries_of_the_document_run() {
         fs::write(folder.path().join(file), client.get(&path).await.body).expect("a file");
     }
     let document = read("docs/formats/catalogue.md");
-    run_shell(folder.path(), blocks(&document, "sh")[0]);
-    let queries = blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
-    let (queries, outputs) = (queries.collect::<Vec<_>>(), blocks(&document, "text"));
+    run_shell(folder.path(), code_blocks(&document, "sh")[0]);
+    let queries = code_blocks(&document, "sql").into_iter().filter(|query| query.starts_with("-- "));
+    let (queries, outputs) = (queries.collect::<Vec<_>>(), code_blocks(&document, "text"));
     assert_eq!((queries.len(), outputs.len()), (4, 4));
     for (query, expected) in queries.into_iter().zip(outputs) {
         let file = query.lines().next().and_then(|line| line.strip_prefix("-- ")).expect("the file");
@@ -198,7 +192,7 @@ async fn words_are_found_as_the_document_shows() {
     let folder = export(&database, exports.path());
     run_shell(&folder, "zstd -q -d catalogue.sqlite.zst");
     let document = read("docs/formats/catalogue.md");
-    let [program] = blocks(&document, "python")[..] else { panic!("a program") };
+    let [program] = code_blocks(&document, "python")[..] else { panic!("a program") };
     for (title, queries) in TITLES {
         for query in queries {
             let output = Command::new("python3").args(["-c", program, query]).current_dir(&folder).output();

@@ -13,7 +13,7 @@ mod readers;
 mod responses;
 mod snippets;
 
-use chart_index_system_tests::read;
+use chart_index_system_tests::{code_blocks, read};
 use chart_index_tests::{Service, TestDatabase, workspace_root};
 
 /// A chart and a chartset of the sample library.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{read, serve_samples};
+use super::{code_blocks, read, serve_samples};
 
 /// What a client prints.
 const EXPECTED: &str = "21642f9846d39260 Harbour Lights\n7a1825cc4bacc079 Harbour Lights\nknown 900101\n";
@@ -131,9 +131,7 @@ fn variants_are_those_of_the_vectors() {
 async fn quick_start_runs() {
     let (_database, service) = serve_samples(&[]).await;
     let reference = read("docs/api.md");
-    let script = reference.split_once("## Quick start").expect("the section").1;
-    let script =
-        script.split_once("```sh\n").and_then(|(_, rest)| rest.split_once("```")).expect("a block").0;
+    let script = code_blocks(reference.split_once("## Quick start").expect("the section").1, "sh")[0];
     assert_eq!(script.lines().count(), 3);
     let folder = tempfile::tempdir().expect("a folder");
     let mut shell = Command::new("sh");

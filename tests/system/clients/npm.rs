@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use chart_index_system_tests::{read, run};
+use chart_index_system_tests::{code_blocks, read, run};
 use chart_index_tests::{samples, workspace_root};
 use serde_json::Value;
 
@@ -83,8 +83,7 @@ async fn programs_of_the_readme_run() {
     fs::copy(&chart, INSTALLED.join("chart.osu")).expect("a file");
     let _ = fs::create_dir(&songs);
     fs::copy(&chart, songs.join("chart.osu")).expect("a file");
-    let programs: Vec<&str> =
-        readme.split("```js\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let programs = code_blocks(&readme, "js");
     assert_eq!(programs[0].lines().count(), 5, "the first result is five lines away");
     let mut compiler = script();
     compiler.args(["tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext"]);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use chart_index_system_tests::{Process, haproxy_program, read};
+use chart_index_system_tests::{Process, code_blocks, haproxy_program, read};
 use chart_index_tests::{Client, fixed_address, within};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -237,8 +237,7 @@ struct Nginx {
 impl Nginx {
     async fn start(haproxy: SocketAddr) -> Self {
         let page = read("docs/operations/compose.md");
-        let example =
-            page.split("```nginx\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
+        let example = code_blocks(&page, "nginx")[0];
         let address = fixed_address();
         let location = example.replace("127.0.0.1:8080", &haproxy.to_string());
         assert!(location.contains(&haproxy.to_string()), "{location}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_system_tests::read;
+use chart_index_system_tests::{inline_code, read};
 use chart_index_tests::within;
 
 use super::site::{self, Site};
@@ -48,8 +48,7 @@ async fn remove_on_a_full_disk(site: Site) {
 /// The command of docs/runbook.md that deletes dumps.
 fn prune() -> String {
     let page = read("docs/runbook.md");
-    let mut code = page.split('`').map(|code| code.split_whitespace().collect::<Vec<_>>().join(" "));
-    code.find(|code| code.ends_with("backup.sh prune 1")).expect("the command")
+    inline_code(&page).into_iter().find(|code| code.ends_with("backup.sh prune 1")).expect("the command")
 }
 
 /// Free bytes of the volume of PostgreSQL.

@@ -1,6 +1,6 @@
 //! `make up`: the first start, a start with another image, and one after `make down`.
 
-use chart_index_system_tests::{ComposeProject, read};
+use chart_index_system_tests::{ComposeProject, code_blocks, ping_as_operator, read};
 use serde_json::Value;
 
 use super::report::Drill;
@@ -87,11 +87,11 @@ async fn replaces_images_and_keeps_data(site: Site) {
 /// As docs/operations/exports.md says, which has another folder.
 fn write_export(project: &ComposeProject) {
     let page = read("docs/operations/exports.md");
-    let (_, commands) = page.split_once("```sh\ninstall ").expect("commands");
-    let (commands, _) = commands.split_once("```").expect("their end");
+    let mut blocks = code_blocks(&page, "sh").into_iter();
+    let commands = blocks.find(|block| block.starts_with("install ")).expect("commands");
     let folder = project.folder().join("exports");
     let folder = folder.to_str().expect("UTF-8");
-    project.run_shell(&format!("install {commands}").replace("/var/lib/chart-index/exports", folder));
+    project.run_shell(&commands.replace("/var/lib/chart-index/exports", folder));
     let mut written = std::fs::read_dir(folder).expect("a folder").flatten();
     assert!(written.any(|entry| entry.path().join("manifest.json").is_file()), "there is an export");
 }
@@ -123,15 +123,12 @@ async fn replaces_images_without_meilisearch(site: &Site) {
 /// The commands that docs/runbook.md has for Compose, with harmless arguments.
 fn runbook_commands() -> Vec<String> {
     let page = read("docs/runbook.md");
-    let as_operator =
-        page.split_once("`AS_OPERATOR` is\n\n```sh\n").and_then(|(_, rest)| rest.split_once("\n```"));
-    let (as_operator, _) = as_operator.expect("the command of an operator");
     let rows =
         page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1)?.strip_prefix('`'));
     let paths = paths_of_meilisearch(&page);
     let mut commands = Vec::new();
     for cell in rows.filter(|cell| cell.starts_with("docker compose ")) {
-        let command = cell.trim_end_matches('`').replace("AS_OPERATOR", &format!("{as_operator} ping"));
+        let command = cell.trim_end_matches('`').replace("AS_OPERATOR", &ping_as_operator());
         let command = command.replace("COMMAND", "verify");
         let command = if command.contains("psql") { command + " --command 'SELECT 1'" } else { command };
         let is_of_meilisearch = command.contains("meilisearch");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::{ComposeProject, PrivateS3, read};
+use chart_index_system_tests::{ComposeProject, PrivateS3, code_blocks, read};
 use chart_index_tests::within;
 
 use super::report::Drill;
@@ -35,8 +35,7 @@ fn run(drill: impl AsyncFnOnce(Site, &PrivateS3) + Send) {
         bucket.set(PrivateS3::start_on(SERVER).await).expect("it is started once");
         let settings = PrivateS3::variables(ENDPOINT).map(|(name, value)| format!("{name}={value}\n"));
         let page = read("docs/operations/objects.md");
-        let (_, rest) = page.split_once("```yaml\n").expect("an override");
-        let (way_out, _) = rest.split_once("```").expect("its end");
+        let way_out = code_blocks(&page, "yaml")[0];
         for (name, content) in [
             ("docker-compose.override.yml", format!("{way_out}{NETWORK}")),
             ("compose/local.env", settings.concat()),

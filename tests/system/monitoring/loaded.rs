@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::{PrivatePrometheus, Process, read};
+use chart_index_system_tests::{PrivatePrometheus, Process, code_blocks, inline_code, on_one_line, read};
 use chart_index_tests::{
     ChartSpec, Client, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, Service, TestDatabase,
     TestRedis, fixed_address, indexer, indexer_command,
@@ -228,7 +228,7 @@ fn reason(name: &str) -> Option<&'static str> {
 async fn expressions(prometheus: &PrivatePrometheus) -> Vec<(String, String)> {
     let rules = prometheus.rules().await.into_iter();
     let mut expressions: Vec<_> = rules.map(|rule| (rule.name, rule.expression)).collect();
-    let runbook = runbook_queries(&read("docs/runbook.md"));
+    let runbook = runbook_queries();
     assert!(runbook.len() > 15, "{runbook:#?}");
     expressions.extend(runbook.into_iter().map(|query| ("docs/runbook.md".to_owned(), query)));
     let runs_here = |name: &String| {
@@ -241,26 +241,11 @@ async fn expressions(prometheus: &PrivatePrometheus) -> Vec<(String, String)> {
 }
 
 /// The queries of the runbook: in blocks of `promql`, separated by empty lines, and between backticks.
-pub(crate) fn runbook_queries(text: &str) -> Vec<String> {
-    let mut queries = BTreeSet::new();
-    let (mut block, mut is_promql, mut is_code) = (String::new(), false, false);
-    for line in text.lines() {
-        let line = line.trim();
-        if line.starts_with("```") {
-            (is_promql, is_code) = (line == "```promql", !is_code);
-        }
-        if is_promql && !line.starts_with("```") && !line.is_empty() {
-            block.push_str(line);
-            block.push(' ');
-        } else if !block.is_empty() {
-            queries.insert(std::mem::take(&mut block).trim().to_owned());
-        }
-        if !is_code {
-            let inline = line.split('`').skip(1).step_by(2).filter(|code| is_query(code));
-            queries.extend(inline.map(str::to_owned));
-        }
-    }
-    queries.into_iter().collect()
+pub(crate) fn runbook_queries() -> BTreeSet<String> {
+    let page = read("docs/runbook.md");
+    let in_blocks = code_blocks(&page, "promql").into_iter().flat_map(|block| block.split("\n\n"));
+    let inline = inline_code(&page).into_iter().filter(|code| is_query(code));
+    in_blocks.map(on_one_line).chain(inline).collect()
 }
 
 /// Whether code between backticks is a query: a series of the metrics page or of the rules, or a function of

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use chart_index_system_tests::read;
+use chart_index_system_tests::{code_blocks, inline_code, on_one_line, read};
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, PrivateRedis, RunningIndexer,
     Service, fixed_address, indexer, indexer_command, within, workspace_root,
@@ -44,7 +44,9 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 /// The commands and statements of the runbook that are run, each once.
 fn commands() -> Vec<String> {
-    let mut commands = code(&read("docs/runbook.md"));
+    let page = read("docs/runbook.md");
+    let statements = code_blocks(&page, "sql").into_iter().map(on_one_line);
+    let mut commands: Vec<String> = inline_code(&page).into_iter().chain(statements).collect();
     commands.retain(|code| COMMANDS.iter().any(|beginning| code.starts_with(beginning)));
     for (command, _) in NOT_RUN {
         assert!(commands.iter().any(|other| other == command), "not in the runbook: {command}");
@@ -59,19 +61,6 @@ fn commands() -> Vec<String> {
 /// Whether a command needs Meilisearch.
 fn is_of_search(command: &str) -> bool {
     command.starts_with("chart-indexer ") || command.contains("$MEILISEARCH_URL")
-}
-
-/// The code in a text, between backticks or in blocks of `sql`, each on one line.
-fn code(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (number, part) in text.split("```").enumerate() {
-        if number % 2 == 1 {
-            found.extend(part.strip_prefix("sql\n").map(str::to_owned));
-        } else {
-            found.extend(part.split('`').skip(1).step_by(2).map(str::to_owned));
-        }
-    }
-    found.iter().map(|code| code.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
 /// The secrets that `scripts/compose` writes.

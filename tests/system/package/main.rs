@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::{read, run, strip_programs};
+use chart_index_system_tests::{code_blocks, read, run, strip_programs};
 use chart_index_tests::{PrivateMeilisearch, program, samples, within, workspace_root};
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn commands() -> (Vec<String>, Vec<String>) {
     let page = read("docs/operations/install.md");
     let (_, section) = page.split_once("\n## Debian package\n").expect("a section");
     let (section, _) = section.split_once("\n## ").expect("another section");
-    let blocks = section.split("```sh\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
+    let blocks = code_blocks(section, "sh").into_iter();
     blocks.map(str::to_owned).partition(|block| !block.contains("MEILISEARCH_URL"))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use chart_index_system_tests::read;
+use chart_index_system_tests::{code_blocks, read};
 use chart_index_tests::{IndexerRun, PrivateMeilisearch, Service, program_command, within, workspace_root};
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ const MASTER_KEY: &str = "a-master-key-of-more-than-16-bytes";
 /// The requests in the documentation that create the keys: that of the service, then that of the indexer.
 fn documented_keys() -> Vec<String> {
     let text = read("docs/operations/install.md");
-    let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
-    blocks.filter(|block| block.contains("\"actions\"")).collect()
+    let blocks = code_blocks(&text, "json").into_iter();
+    blocks.filter(|block| block.contains("\"actions\"")).map(str::to_owned).collect()
 }
 
 async fn create_key(node: &PrivateMeilisearch, description: &str) -> String {

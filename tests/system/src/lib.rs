@@ -12,6 +12,7 @@
 
 mod base;
 mod compose;
+mod documents;
 mod engine;
 mod haproxy;
 pub mod network;
@@ -23,6 +24,7 @@ pub mod varnish;
 
 pub use base::Base;
 pub use compose::{ComposeProject, Connection};
+pub use documents::{code_blocks, inline_code, on_one_line, ping_as_operator, read};
 pub use engine::Engine;
 pub use haproxy::{PrivateHaproxy, haproxy_program};
 pub use network::Networks;
@@ -35,8 +37,6 @@ pub use varnish::PrivateVarnish;
 use std::path::Path;
 use std::process::Command;
 
-use chart_index_tests::workspace_root;
-
 /// Runs a command, asserts that it succeeds, and returns its standard output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -44,11 +44,6 @@ pub fn run(command: &mut Command) -> String {
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{command:?}\n{stdout}\n{stderr}");
     stdout
-}
-
-/// The text of a file of the repository.
-pub fn read(path: &str) -> String {
-    std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Writes the programs of this build, without debug information, into a new folder.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chart_index_tests::{Client, within};
 use reqwest::Method;
 
-use crate::read;
+use crate::{code_blocks, read};
 
 /// Maximum time until Varnish responds.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -58,8 +58,7 @@ impl Drop for PrivateVarnish {
 /// The configuration for this origin, with the network of what purges, such as `"10.0.0.1"` or `"10.0.0.0"/8`.
 pub fn configuration(host: &str, port: u16, purgers: &str) -> String {
     let page = read("docs/operations/cdn.md");
-    let example =
-        page.split("```vcl\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
+    let example = code_blocks(&page, "vcl")[0];
     let replaced = [
         ("    .host = \"127.0.0.1\";", format!("    .host = \"{host}\";")),
         ("    .port = \"8080\";", format!("    .port = \"{port}\";")),

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use chart_index_system_tests::read;
+use chart_index_system_tests::{code_blocks, inline_code, ping_as_operator, read};
 use chart_index_tests::{program_command, workspace_root};
 use serde_json::{Value, json};
 
@@ -83,8 +83,9 @@ fn documented_calls() -> Vec<Vec<String>> {
     let mut calls = Vec::new();
     for page in PAGES {
         let page = read(page);
-        for code in code(&page).iter().filter(|code| code.contains("kubectl ")) {
-            calls.extend(recorded_calls(folder.path(), &with_arguments(code)));
+        let blocks = code_blocks(&page, "sh").into_iter().map(str::to_owned);
+        for code in blocks.chain(inline_code(&page)).filter(|code| code.contains("kubectl ")) {
+            calls.extend(recorded_calls(folder.path(), &with_arguments(&code)));
         }
     }
     calls
@@ -106,27 +107,7 @@ fn recorded_calls(folder: &Path, code: &str) -> Vec<Vec<String>> {
 
 /// A command of the runbook with harmless arguments.
 fn with_arguments(code: &str) -> String {
-    let runbook = read("docs/runbook.md");
-    let as_operator =
-        runbook.split_once("`AS_OPERATOR` is\n\n```sh\n").and_then(|(_, rest)| rest.split_once("\n```"));
-    let (as_operator, _) = as_operator.expect("the command of an operator");
-    code.replace("AS_OPERATOR", &format!("{as_operator} ping"))
-        .replace("COMMAND", "verify")
-        .replace("/PATH", "/health")
-}
-
-/// The code on a page: blocks of `sh`, and what is between backticks, on one line.
-fn code(page: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for (number, part) in page.split("```").enumerate() {
-        if number % 2 == 1 {
-            found.extend(part.strip_prefix("sh\n").map(str::to_owned));
-        } else {
-            let inline = part.split('`').skip(1).step_by(2);
-            found.extend(inline.map(|code| code.split_whitespace().collect::<Vec<_>>().join(" ")));
-        }
-    }
-    found
+    code.replace("AS_OPERATOR", &ping_as_operator()).replace("COMMAND", "verify").replace("/PATH", "/health")
 }
 
 /// A call of `kubectl`.

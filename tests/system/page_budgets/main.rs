@@ -1,5 +1,9 @@
 //! The cost of a full list page: its bytes on the wire, and its time beside that of the list of the API.
-#![expect(clippy::unwrap_used, reason = "a test panics if its set-up fails, and prints what it measured")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics if its set-up fails, and prints what it measured"
+)]
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

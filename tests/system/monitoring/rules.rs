@@ -43,8 +43,8 @@ fn alerts_fire_and_stay_silent() {
     promtool(&arguments);
 }
 
-/// A server with the configuration of the repository evaluates every rule, even without a target, and its alerts
-/// link to `RUNBOOK_URL` of its environment.
+/// A server with the configuration of the repository evaluates every rule, even without a target, and its
+/// alerts link to `RUNBOOK_URL` of its environment.
 #[tokio::test]
 async fn rules_are_evaluated_and_link_to_the_runbook() {
     let prometheus = PrivatePrometheus::start(&[]).await;

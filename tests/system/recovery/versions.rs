@@ -10,7 +10,8 @@ use chart_index_tests::{indexer_command, workspace_root};
 
 const MIGRATIONS: &str = "crates/store/migrations/";
 
-/// The migration of a later version. It locks a table that lookups read, not lists: many searches that wait for a second are rejected.
+/// The migration of a later version. It locks a table that lookups read, not lists: many searches that wait for
+/// a second are rejected.
 const LATER_MIGRATION: [(&str, &str); 2] = [
     ("9999_later.up.sql", "ALTER TABLE charts ADD COLUMN later text NOT NULL DEFAULT '';"),
     ("9999_later.down.sql", "ALTER TABLE charts DROP COLUMN later;"),

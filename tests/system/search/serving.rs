@@ -95,8 +95,8 @@ async fn lagging_node_is_not_searched() {
     within(DETECTION, caught_up).await;
 }
 
-/// A database that is restored to an earlier point lacks numbers that the index has: commands ask for a rebuild,
-/// and a running replica searches the node again as soon as that is done.
+/// A database that is restored to an earlier point lacks numbers that the index has: commands ask for a
+/// rebuild, and a running replica searches the node again as soon as that is done.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
 async fn restored_database_needs_a_rebuild() {

@@ -45,6 +45,8 @@
 mod connection;
 mod error;
 mod feed;
+#[cfg(test)]
+mod plan_tests;
 mod reads;
 mod schema;
 mod search;

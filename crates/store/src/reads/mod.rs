@@ -6,8 +6,6 @@ pub(crate) mod chart_variants;
 pub(crate) mod chartset_records;
 pub(crate) mod creators;
 pub(crate) mod hash_filters;
-#[cfg(test)]
-pub(crate) mod lookup_plan_tests;
 pub(crate) mod lookups;
 pub(crate) mod newest_chart;
 pub(crate) mod packs;

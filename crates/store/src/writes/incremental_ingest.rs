@@ -123,6 +123,28 @@ impl Store {
     }
 }
 
+/// The statement of [`record_unchanged`]. `LATERAL` with `OFFSET 0` makes the planner look up each id in the
+/// index: up to 40,000 chartsets it would read the whole table each time.
+pub(crate) const RECORD_UNCHANGED: &str = "WITH unchanged AS MATERIALIZED (
+     SELECT chartset.id, expected.fingerprint, chartset.removed_at_ms IS NOT NULL AS removed,
+            -- An import has no paths.
+            nullif(nullif(expected.path, ''), chartset.path) AS moved_to
+     FROM unnest($1::text[], $2::bytea[], $3::text[]) AS expected (id, fingerprint, path),
+     LATERAL (
+         SELECT id, path, removed_at_ms FROM chartsets
+         WHERE id = expected.id AND content_fingerprint = expected.fingerprint OFFSET 0
+     ) AS chartset
+ ), moved AS (
+     UPDATE chartsets AS chartset SET path = unchanged.moved_to
+     FROM unchanged WHERE chartset.id = unchanged.id AND unchanged.moved_to IS NOT NULL
+ ), checked AS (
+     INSERT INTO chartset_checks AS checks (chartset_id, checked_at_ms)
+     SELECT DISTINCT id, $4::bigint FROM unchanged ORDER BY id
+     ON CONFLICT (chartset_id) DO UPDATE
+     SET checked_at_ms = greatest(checks.checked_at_ms, excluded.checked_at_ms)
+ )
+ SELECT id, fingerprint, removed FROM unchanged";
+
 /// Stores the time of the check and the path of those chartsets that have the expected content, and returns
 /// these.
 ///
@@ -133,31 +155,13 @@ pub(crate) async fn record_unchanged(
     expected: &[ExpectedChartset],
     now_ms: i64,
 ) -> Result<Vec<UnchangedChartset>, sqlx::Error> {
-    let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(
-        "WITH unchanged AS MATERIALIZED (
-             SELECT chartset.id, expected.fingerprint, chartset.removed_at_ms IS NOT NULL AS removed,
-                    -- An import has no paths.
-                    nullif(nullif(expected.path, ''), chartset.path) AS moved_to
-             FROM unnest($1::text[], $2::bytea[], $3::text[]) AS expected (id, fingerprint, path)
-             JOIN chartsets AS chartset
-               ON chartset.id = expected.id AND chartset.content_fingerprint = expected.fingerprint
-         ), moved AS (
-             UPDATE chartsets AS chartset SET path = unchanged.moved_to
-             FROM unchanged WHERE chartset.id = unchanged.id AND unchanged.moved_to IS NOT NULL
-         ), checked AS (
-             INSERT INTO chartset_checks AS checks (chartset_id, checked_at_ms)
-             SELECT DISTINCT id, $4::bigint FROM unchanged ORDER BY id
-             ON CONFLICT (chartset_id) DO UPDATE
-             SET checked_at_ms = greatest(checks.checked_at_ms, excluded.checked_at_ms)
-         )
-         SELECT id, fingerprint, removed FROM unchanged",
-    )
-    .bind(expected.iter().map(|chartset| chartset.id.to_string()).collect::<Vec<_>>())
-    .bind(expected.iter().map(|chartset| &chartset.fingerprint[..]).collect::<Vec<_>>())
-    .bind(expected.iter().map(|chartset| replace_nul(&chartset.path)).collect::<Vec<_>>())
-    .bind(now_ms)
-    .fetch_all(connection)
-    .await?;
+    let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(RECORD_UNCHANGED)
+        .bind(expected.iter().map(|chartset| chartset.id.to_string()).collect::<Vec<_>>())
+        .bind(expected.iter().map(|chartset| &chartset.fingerprint[..]).collect::<Vec<_>>())
+        .bind(expected.iter().map(|chartset| replace_nul(&chartset.path)).collect::<Vec<_>>())
+        .bind(now_ms)
+        .fetch_all(connection)
+        .await?;
     rows.into_iter()
         .map(|(id, fingerprint, removed)| {
             let fingerprint = parse_digest(&fingerprint)?;

@@ -1,5 +1,5 @@
-//! Checks the query plans of lookups, of many charts and of one that many chartsets share, and of the charts of
-//! a creator.
+//! Checks the query plans of lookups, of many charts and of one that many chartsets share, of the charts of a
+//! creator, and of the check whether chartsets are unchanged.
 
 use std::cmp::Reverse;
 
@@ -8,6 +8,7 @@ use chart_index_tests::TestDatabase;
 use crate::reads::chart_occurrences::LOOK_UP_CHARTSETS;
 use crate::reads::creators::CHARTS_OF_CREATOR;
 use crate::reads::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
+use crate::writes::incremental_ingest::RECORD_UNCHANGED;
 use crate::{Store, StoreConfig};
 
 const PLAN_MODES: [&str; 2] = ["force_custom_plan", "force_generic_plan"];
@@ -125,5 +126,28 @@ async fn charts_of_a_creator_are_read_by_index() {
                 assert!(charts == 0 || plan.contains(index), "{name}, {mode}: {plan}");
             }
         }
+    }
+}
+
+/// As many as an ingest checks at once, none of which has moved.
+#[tokio::test]
+async fn unchanged_chartsets_are_looked_up_by_id() {
+    let database = TestDatabase::migrated().await;
+    fill(&database, CHARTS, "'Creator'");
+    let values = ["lpad(to_hex(n), 16, '0')", "decode(repeat('00', 32), 'hex')", "'alpha/' || n"];
+    let arrays = values.map(|value| {
+        let array = format!("quote_literal(array_agg({value})::text)");
+        database.psql(&format!("SELECT {array} FROM generate_series(1, 256) AS n"))
+    });
+    for mode in PLAN_MODES {
+        let plan = database.psql(&format!(
+            "SET plan_cache_mode = {mode}; PREPARE record AS {RECORD_UNCHANGED};
+             EXPLAIN (ANALYZE) EXECUTE record ({}, 2)",
+            arrays.join(", ")
+        ));
+        let mut scans = plan.lines().filter(|line| line.contains("Seq Scan on chartsets"));
+        assert!(scans.all(|scan| scan.contains("never executed")), "{mode}: {plan}");
+        let results = plan.lines().next().unwrap_or_default();
+        assert!(results.contains("rows=256 loops=1"), "{mode}: {plan}");
     }
 }

@@ -128,7 +128,7 @@ async fn full_pages_are_immutable_and_the_last_is_not() {
     }
 }
 
-/// Changes that were lost, as after a restore: see `tests/system/recovery`.
+/// Changes that were lost, as after a restore.
 #[tokio::test]
 async fn lost_changes_are_410() {
     let index = Index::new(three_sets()).await;

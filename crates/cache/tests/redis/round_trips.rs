@@ -13,6 +13,9 @@ use tokio::task::JoinSet;
 
 use crate::support::{Replica, Store, eventually, hash, key, version};
 
+/// How long a queue may be used without being empty, before it rejects callers.
+const MAX_BURST: Duration = Duration::from_millis(100);
+
 #[tokio::test]
 async fn requests_are_rejected_before_they_ask_redis() {
     let server = RedisServer::start(&[]);
@@ -53,6 +56,42 @@ async fn requests_are_rejected_before_they_ask_redis() {
     }
     assert_eq!(server.calls("get") - before, 8);
     while in_flight.join_next().await.is_some() {}
+}
+
+/// A queue that has not been empty for more than a burst.
+#[tokio::test]
+async fn standing_queue_rejects_before_redis_is_asked() {
+    let server = RedisServer::start(&[]);
+    let config = CacheConfig {
+        max_fills: NonZeroUsize::MIN,
+        fill_permit_timeout: Duration::from_mins(1),
+        fill_timeout: Duration::from_mins(1),
+        ..CacheConfig::default()
+    };
+    let replica = Replica::with(server.patient_config(), config).await;
+    let (store, gate) = (Store::default(), Arc::new(Semaphore::new(0)));
+    let read = |number| {
+        let (store, gate) = (store.clone(), Arc::clone(&gate));
+        let fill = async move || {
+            let _open = gate.acquire().await;
+            store.read().await
+        };
+        replica.cache.get(key(number), fill)
+    };
+    // The first has the permit, the second waits for it.
+    let mut accepted: FuturesUnordered<_> = [read(1), read(2)].into_iter().collect();
+    let standing = tokio::time::timeout(2 * MAX_BURST, accepted.next()).await;
+    assert!(standing.is_err(), "{standing:?}");
+    assert_eq!(server.calls("get"), 2);
+    for number in 11..=20 {
+        let rejected = read(number).await;
+        assert!(matches!(rejected, Err(FillError::Overloaded)), "{rejected:?}");
+    }
+    assert_eq!(server.calls("get"), 2);
+    gate.add_permits(2);
+    while let Some(response) = accepted.next().await {
+        assert_eq!(response.unwrap(), version(0));
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,44 @@ fn overlays_satisfy_every_invariant() {
     }
 }
 
+/// Changes of `production`, each of which violates this invariant.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "the namespace is restricted",
+        "\"pod-security.kubernetes.io/enforce\":\"restricted\"",
+        "\"other\":\"\"",
+    ),
+    ("pods are restricted", "\"readOnlyRootFilesystem\":true", "\"readOnlyRootFilesystem\":false"),
+    ("pods have no token", "\"automountServiceAccountToken\":false", "\"automountServiceAccountToken\":true"),
+    ("permanent pods have probes", "\"path\":\"/livez\"", "\"path\":\"/readyz\""),
+    ("pods have time to drain", "\"terminationGracePeriodSeconds\":", "\"other\":"),
+    ("pods spread over nodes", "\"topologySpreadConstraints\":", "\"other\":"),
+    ("memory is limited and CPU is not", "\"limits\":{\"memory\":", "\"limits\":{\"cpu\":"),
+    (
+        "rollouts keep all replicas",
+        "\"maxSurge\":1,\"maxUnavailable\":0",
+        "\"maxSurge\":0,\"maxUnavailable\":1",
+    ),
+    ("drains evict one replica at a time", "\"unhealthyPodEvictionPolicy\":", "\"other\":"),
+    ("policies permit the needed flows", "\"kind\":\"NetworkPolicy\"", "\"kind\":\"Other\""),
+    ("services select pods", "\"targetPort\":\"http\"", "\"targetPort\":\"other\""),
+    ("secrets are files", "\"projected\":", "\"other\":"),
+    ("replicas scale by CPU", "\"averageUtilization\":", "\"other\":"),
+    ("commits survive a failover", "\"kind\":\"Cluster\"", "\"kind\":\"Other\""),
+    ("cron jobs run as documented", "\"concurrencyPolicy\":\"Forbid\"", "\"concurrencyPolicy\":\"Allow\""),
+];
+
+#[test]
+fn mistakes_violate_invariants() {
+    let text = serde_json::to_string(&rendered("production")).expect("JSON");
+    for (invariant, correct, wrong) in MISTAKES {
+        assert!(text.contains(correct), "{invariant}: {correct}");
+        let objects: Vec<Value> = serde_json::from_str(&text.replace(correct, wrong)).expect("JSON");
+        let found = violations("production", &objects);
+        assert!(found.iter().any(|(violated, _)| violated == invariant), "{invariant}: {found:#?}");
+    }
+}
+
 #[test]
 fn every_component_is_in_an_overlay() {
     let kustomizations = OVERLAYS.iter().chain(&["recovery"]).map(|overlay| {

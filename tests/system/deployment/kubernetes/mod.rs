@@ -41,29 +41,29 @@ fn overlays_satisfy_every_invariant() {
 
 /// Changes of `production`, each of which violates this invariant.
 const MISTAKES: &[(&str, &str, &str)] = &[
+    ("the namespace is restricted", r#""pod-security.kubernetes.io/enforce":"restricted""#, r#""other":"""#),
+    ("pods are restricted", r#""readOnlyRootFilesystem":true"#, r#""readOnlyRootFilesystem":false"#),
     (
-        "the namespace is restricted",
-        "\"pod-security.kubernetes.io/enforce\":\"restricted\"",
-        "\"other\":\"\"",
+        "pods have no token",
+        r#""automountServiceAccountToken":false"#,
+        r#""automountServiceAccountToken":true"#,
     ),
-    ("pods are restricted", "\"readOnlyRootFilesystem\":true", "\"readOnlyRootFilesystem\":false"),
-    ("pods have no token", "\"automountServiceAccountToken\":false", "\"automountServiceAccountToken\":true"),
-    ("permanent pods have probes", "\"path\":\"/livez\"", "\"path\":\"/readyz\""),
-    ("pods have time to drain", "\"terminationGracePeriodSeconds\":", "\"other\":"),
-    ("pods spread over nodes", "\"topologySpreadConstraints\":", "\"other\":"),
-    ("memory is limited and CPU is not", "\"limits\":{\"memory\":", "\"limits\":{\"cpu\":"),
+    ("permanent pods have probes", r#""path":"/livez""#, r#""path":"/readyz""#),
+    ("pods have time to drain", r#""terminationGracePeriodSeconds":"#, r#""other":"#),
+    ("pods spread over nodes", r#""topologySpreadConstraints":"#, r#""other":"#),
+    ("memory is limited and CPU is not", r#""limits":{"memory":"#, r#""limits":{"cpu":"#),
     (
         "rollouts keep all replicas",
-        "\"maxSurge\":1,\"maxUnavailable\":0",
-        "\"maxSurge\":0,\"maxUnavailable\":1",
+        r#""maxSurge":1,"maxUnavailable":0"#,
+        r#""maxSurge":0,"maxUnavailable":1"#,
     ),
-    ("drains evict one replica at a time", "\"unhealthyPodEvictionPolicy\":", "\"other\":"),
-    ("policies permit the needed flows", "\"kind\":\"NetworkPolicy\"", "\"kind\":\"Other\""),
-    ("services select pods", "\"targetPort\":\"http\"", "\"targetPort\":\"other\""),
-    ("secrets are files", "\"projected\":", "\"other\":"),
-    ("replicas scale by CPU", "\"averageUtilization\":", "\"other\":"),
-    ("commits survive a failover", "\"kind\":\"Cluster\"", "\"kind\":\"Other\""),
-    ("cron jobs run as documented", "\"concurrencyPolicy\":\"Forbid\"", "\"concurrencyPolicy\":\"Allow\""),
+    ("drains evict one replica at a time", r#""unhealthyPodEvictionPolicy":"#, r#""other":"#),
+    ("policies permit the needed flows", r#""kind":"NetworkPolicy""#, r#""kind":"Other""#),
+    ("services select pods", r#""targetPort":"http""#, r#""targetPort":"other""#),
+    ("secrets are files", r#""projected":"#, r#""other":"#),
+    ("replicas scale by CPU", r#""averageUtilization":"#, r#""other":"#),
+    ("commits survive a failover", r#""kind":"Cluster""#, r#""kind":"Other""#),
+    ("cron jobs run as documented", r#""concurrencyPolicy":"Forbid""#, r#""concurrencyPolicy":"Allow""#),
 ];
 
 #[test]

@@ -147,15 +147,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_grows_while_the_process_works() {
-        let own = || cpu_time(&[std::process::id()]).unwrap();
-        let (before, start) = (own(), Instant::now());
-        while own() < before + Duration::from_millis(50) {
-            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", own());
-        }
-    }
-
-    #[test]
     fn cpu_time_includes_ended_processes() {
         let own = || cpu_time(&[std::process::id()]).unwrap();
         let (before, start) = (own(), Instant::now());
@@ -168,11 +159,5 @@ mod tests {
             ended = ended_children_cpu_time().unwrap().saturating_sub(ended_before);
         }
         assert!(own() >= before + ended, "{:?} after {before:?} and {ended:?}", own());
-    }
-
-    #[test]
-    fn busy_share_counts_the_ticks_between_two_readings() {
-        let (before, after) = (CoreTimes { busy: 10, total: 100 }, CoreTimes { busy: 40, total: 200 });
-        assert!((after.busy_since(before) - 0.3).abs() < 1e-9);
     }
 }

@@ -96,15 +96,3 @@ fn sum(dump: &str) -> Option<u64> {
         dump.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")))?;
     line.split_whitespace().next()?.parse().ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sum_is_read_from_a_dump() {
-        assert_eq!(sum("events: Ir\nsummary: 123456\n\nfn=(1) main\n16 400\ntotals: 9\n"), Some(123_456));
-        assert_eq!(sum("events: Ir\nfn=(1) main\ntotals: 77\n"), Some(77));
-        assert_eq!(sum("events: Ir\n"), None);
-    }
-}

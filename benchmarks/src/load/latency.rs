@@ -321,39 +321,4 @@ mod tests {
         assert!(void_reason(&outcome(10_000, 11), 0.1).is_some());
         assert!(void_reason(&outcome(10_000, 0), 0.81).is_some());
     }
-
-    fn result_of(target: TargetLatency) -> LatencyResult {
-        LatencyResult { scenario: "abuser".to_owned(), rate: 1, rounds: 2, seconds: 2, targets: vec![target] }
-    }
-
-    fn round(p99: u64, late: u64) -> LatencyRound {
-        let mut outcome = outcome(1_000, late);
-        outcome.accepted.p99 = p99;
-        LatencyRound::new(outcome, 0.1)
-    }
-
-    #[test]
-    fn latencies_of_void_rounds_are_shown_and_marked() {
-        let table = |rounds: Vec<LatencyRound>| {
-            let target = TargetLatency::new("service", rounds.clone(), &rounds);
-            crate::report::latency_table(&result_of(target))
-        };
-        let all_void = table(vec![round(4_000, 2), round(2_000, 2)]);
-        assert!(all_void.contains(" 3.00 void |"), "{all_void}");
-        assert!(all_void.contains(" 1.00 void |"), "the ratio: {all_void}");
-        let one_valid = table(vec![round(4_000, 2), round(2_000, 0)]);
-        assert!(one_valid.contains(" 2.00 |") && !one_valid.contains("2.00 void"), "{one_valid}");
-    }
-
-    #[test]
-    fn problems_of_repeated_rounds_count() {
-        let mut first = LatencyRound::new(outcome(1_000, 2), 0.1);
-        first.wrong.add(|| "another body".to_owned());
-        let second = LatencyRound::new(outcome(1_000, 2), 0.1).in_place_of(first);
-        let third = LatencyRound::new(outcome(1_000, 0), 0.1).in_place_of(second);
-        let target = TargetLatency::new("service", vec![third], &[]);
-        assert_eq!((target.problems, target.repeated, target.void), (1, 2, 0));
-        assert_eq!(target.rounds[0].wrong.descriptions, ["another body"]);
-        assert!(result_of(target).ensure_correct().is_err());
-    }
 }

@@ -67,17 +67,3 @@ fn number_after(text: &str, label: &str) -> Result<f64> {
     let number = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
     number.parse().with_context(|| format!("{label}{number}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_from_the_output() {
-        let text = "number of transactions actually processed: 81234\nnumber of failed transactions: 0 (0.000%)\n\
-                    tps = 40612.345678 (without initial connection time)\n";
-        assert!((number_after(text, "tps = ").unwrap() - 40_612.345_678).abs() < 1e-9);
-        assert!((number_after(text, "number of failed transactions: ").unwrap()).abs() < 1e-9);
-        assert!(number_after(text, "latency average = ").is_err());
-    }
-}

@@ -119,20 +119,3 @@ impl fmt::Display for RequestLine<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn request_lines_have_their_headers_and_body() {
-        let headers = [("If-None-Match".to_owned(), "\"a\"".to_owned())];
-        let get = RequestLine { path: "/a", headers: &headers, body: None };
-        assert_eq!(get.to_string(), "GET /a HTTP/1.1\tIf-None-Match: \"a\"");
-        let post = RequestLine { path: "/b", headers: &[], body: Some("{}") };
-        assert_eq!(
-            post.to_string(),
-            "POST /b HTTP/1.1\tContent-Type: application/json\tContent-Length: 2\t\t{}"
-        );
-    }
-}

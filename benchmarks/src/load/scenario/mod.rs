@@ -223,29 +223,3 @@ impl Request {
         Self { path: self.path.clone(), headers, expected: Expected::NotModified, is_conditional: true }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_have_no_client_in_common() {
-        let clients = Scenario::Abuser.clients();
-        let of = |round| (0..20).map(|number| clients.in_round(round).number(number)).collect::<Vec<_>>();
-        assert_eq!(of(1).iter().filter(|client| **client == 1_010_001).count(), 2, "the abuser");
-        // As many as with all repetitions.
-        assert!((2..=30).all(|round| of(1).iter().all(|client| !of(round).contains(client))));
-    }
-
-    #[test]
-    fn requests_are_sent_in_their_order_again_and_again() {
-        let request = |path: &str| Request::new(path.to_owned(), Expected::NotModified);
-        let distinct = vec![request("/a"), request("/b")];
-        let sequential = Requests::in_order(distinct.clone());
-        assert_eq!([0, 1, 2].map(|number| sequential.index(number)), [0, 1, 0]);
-        let ordered = Requests { distinct, order: vec![1, 1, 0] };
-        assert_eq!([0, 1, 2, 3].map(|number| ordered.index(number)), [1, 1, 0, 1]);
-        let paths: Vec<&str> = ordered.sequence().map(|request| request.path.as_str()).collect();
-        assert_eq!(paths, ["/b", "/b", "/a"]);
-    }
-}

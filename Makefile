@@ -59,9 +59,9 @@ bench: ## Benchmark ingest and parsing, with copies of CHARTS (default: samples)
 	"$(or $(CARGO_TARGET_DIR),target)/release/bench-ingest" "$(CHARTS)"
 
 # `make test-system` runs each of them once.
-bench-micro: ## Run the micro-benchmarks: parsing, note hash, queries, cache hits, rate limit checks (options: BENCH)
+bench-micro: ## Run the micro-benchmarks: parsing, note hash, rate limit checks (options: BENCH)
 	@scripts/servers install redis
-	cargo bench --locked -p chart-index-benchmarks --bench chart_files --bench query_strings --bench memory_hits --bench checks -- $(BENCH)
+	cargo bench --locked -p chart-index-benchmarks --bench chart_files --bench checks -- $(BENCH)
 
 catalogue: ## Fill an empty, migrated DATABASE_URL and, if set, MEILISEARCH_URL with 300,000 generated chartsets (options: CATALOGUE)
 	cargo run --release --locked -p chart-index-benchmarks --bin generate-catalogue -- $(CATALOGUE)

@@ -1,4 +1,4 @@
-//! Verifies responses while they are received, and the limit of requests per client.
+//! Verifies responses while they are received, and the numbers of admissions and refusals of each client.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::scenario::{Received, Request};
 
 /// Admissions of a client in any window.
-pub(crate) const LIMIT: usize = 240;
-/// The length of the window.
-pub(crate) const WINDOW: Duration = Duration::from_mins(1);
+const LIMIT: u64 = 240;
+/// The length of the window in seconds.
+const WINDOW: u64 = 60;
 /// Descriptions of wrong responses that are reported.
 const MAX_EXAMPLES: usize = 10;
 const TOO_MANY_REQUESTS: u16 = 429;
@@ -27,7 +27,10 @@ pub(crate) struct Verifier {
     /// Whether 503 is a correct response.
     may_reject: bool,
     wrong: Examples,
-    admissions: Admissions,
+    /// Admissions and refusals of each client, by group of the limit.
+    decisions: BTreeMap<(&'static str, u32), Decisions>,
+    /// When the last response was received, counted from the start of the load.
+    end: Duration,
 }
 
 /// A number of problems, and descriptions of the first ones.
@@ -37,17 +40,10 @@ pub(crate) struct Examples {
     pub(crate) descriptions: Vec<String>,
 }
 
-/// When a request was sent and its response received, counted from the start of the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exchange {
-    pub(crate) sent: Duration,
-    pub(crate) received: Duration,
-}
-
-/// Which requests of each client were admitted and which were refused, by group of the limit.
 #[derive(Debug, Default)]
-pub(crate) struct Admissions {
-    by_client: BTreeMap<(&'static str, u32), Vec<(Exchange, bool)>>,
+struct Decisions {
+    admitted: u64,
+    refused: u64,
 }
 
 impl Verifier {
@@ -58,22 +54,25 @@ impl Verifier {
             checked: HashMap::new(),
             may_reject,
             wrong: Examples::default(),
-            admissions: Admissions::default(),
+            decisions: BTreeMap::new(),
+            end: Duration::ZERO,
         }
     }
 
-    /// Checks the response to the distinct request `index`, sent by `client`.
+    /// Checks the response to the distinct request `index`, sent by `client`, that was received at `end`.
     pub(crate) fn check(
         &mut self,
         (index, request): (usize, &Request),
         client: u32,
-        exchange: Exchange,
+        end: Duration,
         (received, retry_after): (&Received<'_>, &str),
     ) {
+        self.end = self.end.max(end);
         let rejected = self.may_reject && received.status == SERVICE_UNAVAILABLE;
         let refused = received.status == TOO_MANY_REQUESTS;
         if !rejected {
-            self.admissions.add(request.expected.group(), client, exchange, !refused);
+            let decisions = self.decisions.entry((request.expected.group(), client)).or_default();
+            *(if refused { &mut decisions.refused } else { &mut decisions.admitted }) += 1;
         }
         if refused && retry_after.parse::<u64>().is_err() {
             self.wrong.add(|| format!("{}: 429 with Retry-After \"{retry_after}\"", request.path));
@@ -98,7 +97,25 @@ impl Verifier {
 
     /// Wrong responses, and violations of the limit.
     pub(crate) fn finish(self) -> (Examples, Examples) {
-        (self.wrong, self.admissions.violations())
+        let violations = self.violations();
+        (self.wrong, violations)
+    }
+
+    /// Clients with more admissions than the windows of the load permit, or with refusals and fewer than one
+    /// window permits.
+    fn violations(&self) -> Examples {
+        let mut violations = Examples::default();
+        let permitted = LIMIT * (self.end.as_secs() / WINDOW + 1);
+        for ((group, client), decisions) in &self.decisions {
+            let Decisions { admitted, refused } = *decisions;
+            if admitted > permitted || refused > 0 && admitted < LIMIT {
+                let end = self.end;
+                violations.add(|| {
+                    format!("{group}: client {client}: {admitted} admitted, {refused} refused in {end:.2?}")
+                });
+            }
+        }
+        violations
     }
 }
 
@@ -119,52 +136,6 @@ impl Examples {
     }
 }
 
-impl Admissions {
-    fn add(&mut self, group: &'static str, client: u32, exchange: Exchange, admitted: bool) {
-        self.by_client.entry((group, client)).or_default().push((exchange, admitted));
-    }
-
-    /// Clients that certainly were admitted too often, or refused although they had room. A request was counted
-    /// at some moment between its sending and its response, so only what holds for every such moment is a
-    /// violation.
-    fn violations(&self) -> Examples {
-        let mut violations = Examples::default();
-        for ((group, client), exchanges) in &self.by_client {
-            let mut admitted: Vec<Exchange> =
-                exchanges.iter().filter(|(_, admitted)| *admitted).map(|(exchange, _)| *exchange).collect();
-            admitted.sort_unstable_by_key(|exchange| exchange.sent);
-            if let Some(over) = admitted.windows(LIMIT + 1).find(|window| certainly_within(window)) {
-                let (first, last) = (over[0].sent, over[LIMIT].sent);
-                violations.add(|| {
-                    format!("{group}: client {client}: {} admitted in {first:.2?} to {last:.2?}", LIMIT + 1)
-                });
-            }
-            for (refused, _) in exchanges.iter().filter(|(_, admitted)| !admitted) {
-                let counted = admitted.iter().filter(|admission| may_count(**admission, *refused)).count();
-                if counted < LIMIT {
-                    let at = refused.sent;
-                    violations.add(|| {
-                        format!("{group}: client {client}: refused at {at:.2?} after {counted} admissions")
-                    });
-                }
-            }
-        }
-        violations
-    }
-}
-
-/// Whether all of these requests were counted within one window, whenever that was.
-fn certainly_within(exchanges: &[Exchange]) -> bool {
-    let first = exchanges.iter().map(|exchange| exchange.sent).min().unwrap_or_default();
-    let last = exchanges.iter().map(|exchange| exchange.received).max().unwrap_or_default();
-    last.saturating_sub(first) < WINDOW
-}
-
-/// Whether the admission may have been in the window before the refusal.
-fn may_count(admission: Exchange, refused: Exchange) -> bool {
-    admission.received + WINDOW >= refused.sent && admission.sent <= refused.received
-}
-
 #[cfg(test)]
 mod tests {
     use chart_index_domain::NoteHash;
@@ -174,50 +145,11 @@ mod tests {
 
     const HASH: NoteHash = NoteHash::from_bytes([1; 32]);
 
-    fn exchange(sent_ms: u64) -> Exchange {
-        let sent = Duration::from_millis(sent_ms);
-        Exchange { sent, received: sent + Duration::from_millis(1) }
-    }
-
-    /// The violations after `admitted` admissions 10 ms apart and one more request.
-    fn violations(admitted: u64, last_ms: u64, last_admitted: bool) -> u64 {
-        let mut admissions = Admissions::default();
-        for number in 0..admitted {
-            admissions.add("lookup", 7, exchange(number * 10), true);
-        }
-        admissions.add("lookup", 7, exchange(last_ms), last_admitted);
-        admissions.violations().count
-    }
-
-    #[test]
-    fn over_admission_is_found() {
-        assert_eq!(violations(240, 59_990, true), 1);
-        assert_eq!(violations(240, 60_000, true), 0, "the first admission has left the window");
-        assert_eq!(violations(239, 59_990, true), 0);
-    }
-
-    #[test]
-    fn refusal_below_the_limit_is_found() {
-        assert_eq!(violations(240, 30_000, false), 0);
-        assert_eq!(violations(239, 30_000, false), 1);
-        assert_eq!(violations(240, 60_500, false), 1, "the first admissions have left the window");
-    }
-
-    #[test]
-    fn groups_and_clients_are_counted_apart() {
-        let mut admissions = Admissions::default();
-        for number in 0..400 {
-            admissions.add(if number % 2 == 0 { "lookup" } else { "list" }, 1, exchange(number), true);
-            admissions.add("rox", u32::try_from(number % 2).unwrap(), exchange(number), true);
-        }
-        assert_eq!(admissions.violations().count, 0);
-    }
-
     fn check(verifier: &mut Verifier, status: u16, body: &str, retry_after: &str) {
         let request = Request::new("/api/charts/x".to_owned(), Expected::UnknownChart(HASH));
         let received =
             Received { status, tag: "\"a\"", location: "", body: body.as_bytes(), is_encoded: false };
-        verifier.check((0, &request), 1, exchange(0), (&received, retry_after));
+        verifier.check((0, &request), 1, Duration::ZERO, (&received, retry_after));
     }
 
     #[test]
@@ -240,5 +172,14 @@ mod tests {
         check(&mut verifier, 200, r#"{"status":"known"}"#, "");
         check(&mut verifier, 503, "", "");
         assert_eq!(verifier.wrong.count, 1, "{:?}", verifier.wrong);
+    }
+
+    #[test]
+    fn violations_of_the_limit_are_found() {
+        for (admitted, refused, expected) in [(240, 9, 0), (241, 0, 1), (239, 0, 0), (239, 1, 1)] {
+            let mut verifier = Verifier::new(false);
+            verifier.decisions.insert(("lookup", 7), Decisions { admitted, refused });
+            assert_eq!(verifier.violations().count, expected, "{admitted} admitted, {refused} refused");
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::received;
 use crate::scenario::Request;
-use crate::verify::{Examples, Exchange, Verifier};
+use crate::verify::{Examples, Verifier};
 
 /// A start that is later than this counts as late.
 const LATE: Duration = Duration::from_millis(1);
@@ -104,12 +104,11 @@ impl Recorder {
     ) {
         match response {
             Ok(response) => {
-                let exchange = Exchange { sent: completed.sent, received: completed.received };
                 let received = received(response);
                 self.verifier.check(
                     (completed.index, request),
                     completed.client,
-                    exchange,
+                    completed.received,
                     (&received.0, received.1),
                 );
             }

@@ -233,9 +233,3 @@ fn elements(inside: &str) -> Vec<&str> {
     }
     found
 }
-
-#[test]
-fn json_is_indented() {
-    let json = r#"{"a":[1,2],"b":{"c":"x, {\"y"},"d":[]}"#;
-    assert_eq!(indented(json, 0), "{\n  \"a\": [1, 2],\n  \"b\": {\"c\": \"x, {\\\"y\"},\n  \"d\": []\n}");
-}

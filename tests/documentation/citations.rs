@@ -45,12 +45,3 @@ fn cited(code: &str) -> Vec<(String, Option<String>)> {
         .map(|(path, rest)| (format!("docs/{path}.md"), section(rest)))
         .collect()
 }
-
-#[test]
-fn citations_are_found() {
-    let code = "/// See docs/api.md,\n/// \"Chart lookup\", docs/formats/rox.md, docs/a.md#b-c\" and docs/NNNN_….md.";
-    let expected =
-        [("docs/api.md", Some("Chart lookup")), ("docs/formats/rox.md", None), ("docs/a.md", Some("#b-c"))];
-    let expected = expected.map(|(document, section)| (document.to_owned(), section.map(str::to_owned)));
-    assert_eq!(cited(code), expected);
-}

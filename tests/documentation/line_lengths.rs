@@ -59,13 +59,3 @@ fn without_addresses(line: &str) -> String {
     }
     shown.split(' ').filter(|word| !word.contains("://")).collect::<Vec<_>>().join(" ")
 }
-
-#[test]
-fn addresses_do_not_count() {
-    assert_eq!(
-        without_addresses("see [here](https://example.org/a b), and <https://example.org>"),
-        "see [here, and"
-    );
-    assert_eq!(comment_text("    //! text"), Some(" text"));
-    assert_eq!(comment_text("let a = 1; // text"), None);
-}

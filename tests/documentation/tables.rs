@@ -29,10 +29,3 @@ fn rows_of_tables_have_all_cells() {
     }
     assert!(count > 50, "{count} tables");
 }
-
-#[test]
-fn broken_rows_are_found() {
-    let page = "| a | b |\n|---|---|\n| c | d\n  e |\n| f \\| g | h |\n| i |\n\n```\n| j\n```\n| k |\n";
-    let found: Vec<_> = broken_rows(page).into_iter().map(|(line, _)| line).collect();
-    assert_eq!(found, [3, 6]);
-}

@@ -9,7 +9,6 @@
 
 mod cdn;
 mod full_disk;
-mod leftovers;
 mod make_up;
 mod meilisearch;
 mod objects;

@@ -23,8 +23,6 @@ mod clients;
 mod ending;
 mod hash_filter;
 mod history;
-#[cfg(test)]
-mod leftovers;
 mod lists;
 mod mirror;
 mod model;

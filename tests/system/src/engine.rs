@@ -32,7 +32,7 @@ chown 999:999 var/lib/postgresql/data",
 /// A running engine. Dropping the value ends all of its containers and deletes its data, as does the end of
 /// this process.
 #[derive(Debug)]
-pub struct Engine {
+pub(crate) struct Engine {
     script: Child,
     folder: PathBuf,
 }
@@ -48,14 +48,7 @@ impl Engine {
 
     fn start() -> Self {
         let start = Instant::now();
-        let engine = Self::start_in(std::env::temp_dir().join(network::project_name(0)));
-        engine.make_images();
-        eprintln!("the engine and its images took {:.1?}", start.elapsed());
-        engine
-    }
-
-    /// Starts an engine without images in a new folder.
-    pub fn start_in(folder: PathBuf) -> Self {
+        let folder = std::env::temp_dir().join(network::project_name(0));
         let mut script = Command::new(workspace_root().join("scripts/docker-engine"));
         script.arg("run").arg(&folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = script.spawn().expect("the script starts");
@@ -63,7 +56,10 @@ impl Engine {
         let output = script.stdout.take().expect("the output is piped");
         BufReader::new(output).read_line(&mut line).expect("UTF-8");
         assert!(!line.is_empty(), "the engine responds");
-        Self { script, folder }
+        let engine = Self { script, folder };
+        engine.make_images();
+        eprintln!("the engine and its images took {:.1?}", start.elapsed());
+        engine
     }
 
     fn make_images(&self) {
@@ -126,7 +122,7 @@ impl Engine {
     }
 
     /// The folder in /proc of the process whose namespaces are those of the engine.
-    pub fn process(&self) -> PathBuf {
+    fn process(&self) -> PathBuf {
         let id = std::fs::read_to_string(self.folder.join("pid")).expect("the engine runs");
         Path::new("/proc").join(id.trim())
     }

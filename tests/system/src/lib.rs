@@ -25,7 +25,6 @@ pub mod varnish;
 pub use base::Base;
 pub use compose::{ComposeProject, Connection};
 pub use documents::{code_blocks, inline_code, on_one_line, ping_as_operator, read};
-pub use engine::Engine;
 pub use haproxy::{PrivateHaproxy, haproxy_program};
 pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};

@@ -234,14 +234,14 @@ fn hardware_address(address: Ipv4Addr) -> String {
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
-/// Calls [`sweep`] unless this process has called it here before.
+/// Once in a process, deletes the namespaces of dead test processes, with the processes in them, and their
+/// folders.
 pub fn sweep_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(sweep);
 }
 
-/// Deletes the namespaces of dead test processes, with the processes in them, and their folders.
-pub fn sweep() {
+fn sweep() {
     let namespaces = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for entry in namespaces.filter(|entry| owner_is_dead(entry.file_name().to_str())) {
         let namespace = entry.file_name().to_str().expect("our name").to_owned();

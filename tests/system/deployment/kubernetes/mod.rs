@@ -7,7 +7,6 @@ mod objects;
 mod pods;
 mod references;
 mod split;
-mod validation;
 
 use std::collections::BTreeSet;
 use std::fs;

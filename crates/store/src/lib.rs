@@ -39,8 +39,8 @@
 //! chartset is *shown* if it is not removed and contains a chart that is not removed. Lookups and searches
 //! return nothing else.
 //!
-//! Statements are written next to the functions that run them. A test lets PostgreSQL prepare every static one
-//! (`tests/store/statements.rs`); column lists that several statements share are macros.
+//! Statements are written next to the functions that run them; column lists that several statements share are
+//! macros.
 
 mod connection;
 mod error;

@@ -276,15 +276,6 @@ async fn pages_after_a_cursor_begin_at_their_position() {
 }
 
 #[tokio::test]
-async fn a_missing_index_changes_the_plan() {
-    let catalogue = Catalogue::create().await;
-    let query = SearchQuery { sort: Sort::Title, ..SearchQuery::default() };
-    assert!(catalogue.page_plan(&query, None).await.is_index_only_scan(&index_of(Sort::Title)));
-    let _ = catalogue.database.psql("DROP INDEX shown_chartsets_by_title");
-    assert!(!catalogue.page_plan(&query, None).await.is_index_only_scan(&index_of(Sort::Title)));
-}
-
-#[tokio::test]
 async fn the_last_page_scans_backward() {
     let catalogue = Catalogue::create().await;
     let first = SearchQuery::default();

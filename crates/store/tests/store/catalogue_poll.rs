@@ -5,11 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chart_index_domain::{CatalogueChange, CataloguePoll, Entity};
-use chart_index_store::{CatalogueWatch, Store, StoreConfig};
-use chart_index_tests::{PrivatePostgres, TestDatabase};
-use tokio::time::{MissedTickBehavior, interval};
+use chart_index_store::CatalogueWatch;
 
-use crate::support::{Catalogue, chart, config, folder, hash, id};
+use crate::support::{Catalogue, chart, folder, hash, id};
 
 /// Longer than anything that a test waits for.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -153,80 +151,4 @@ async fn a_watch_passes_on_each_poll() {
         tokio::task::yield_now().await;
     }
     assert_eq!(CatalogueWatch::disabled().sequence(), 0);
-}
-
-/// The replicas whose polls the test below measures, and the changes of each second meanwhile.
-const REPLICAS: u32 = 100;
-const CHANGES: u32 = 1_000;
-/// Polls of each replica.
-const POLLS: u32 = 20;
-
-/// Prints the CPU time of PostgreSQL for the polls of 100 replicas beside 1,000 changes a second.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "long: half a minute, alone on the machine"]
-async fn long_polls_of_100_replicas_take_little_cpu() {
-    let server = PrivatePostgres::start();
-    let catalogue = Catalogue::create_on(server.url()).await;
-    let charts: Vec<_> = (0..2 * CHANGES).map(chart).collect();
-    for (number, charts) in (1..).zip(charts.chunks(100)) {
-        catalogue.put(&folder(number, charts.to_vec()), 1).await;
-    }
-    let url = catalogue.database.url().to_owned();
-    let writer = tokio::spawn({
-        let url = url.clone();
-        async move {
-            let mut tenths = interval(Duration::from_millis(100));
-            for tenth in 0.. {
-                tenths.tick().await;
-                let from = tenth % 20 * CHANGES / 10;
-                let hashes =
-                    (from..from + CHANGES / 10).map(|number| format!("'\\x{}'", hash(number.into())));
-                let _ = TestDatabase::psql_on(
-                    &url,
-                    &format!(
-                        "UPDATE chartset_charts SET difficulty = '{tenth}' WHERE chart_hash IN ({})",
-                        hashes.collect::<Vec<_>>().join(",")
-                    ),
-                );
-            }
-        }
-    });
-    let replicas = (0..REPLICAS).map(|number| {
-        let store = Store::new(&StoreConfig { max_connections: 1, ..config(&url) });
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(1) * number / REPLICAS).await;
-            let mut seconds = interval(Duration::from_secs(1));
-            seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let (mut after, mut changes) = (store.position().await.unwrap().sequence, 0);
-            for _ in 0..POLLS {
-                seconds.tick().await;
-                let poll = store.poll_catalogue(after).await.unwrap();
-                (after, changes) = (poll.position.sequence, changes + poll.changes.len() as u64);
-            }
-            (changes, store)
-        })
-    });
-    let (mut changes, mut stores) = (0_u64, Vec::new());
-    for replica in replicas.collect::<Vec<_>>() {
-        let (seen, store) = replica.await.unwrap();
-        changes += seen;
-        stores.push(store);
-    }
-    writer.abort();
-    let backends = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%server_state AS server%' AND pid <> pg_backend_pid()";
-    let backends = TestDatabase::psql_on(&url, backends);
-    assert_eq!(backends.lines().count() as u64, u64::from(REPLICAS));
-    let cpu: Duration = backends.lines().map(cpu_time).sum();
-    let polls = REPLICAS * POLLS;
-    let (per_poll, share) = (cpu / polls, cpu.as_secs_f64() / f64::from(POLLS));
-    println!("{polls} polls, {changes} changes: {per_poll:?} each, {:.1} % of a core", 100.0 * share);
-    assert!(changes > u64::from(REPLICAS * (POLLS - 2) * CHANGES), "{changes} changes");
-    assert!(share < 0.05, "{share}");
-}
-
-/// The CPU time of a process: `utime` and `stime` of `/proc/<pid>/stat`, in ticks of 10 ms.
-fn cpu_time(process: &str) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    let fields = stat.rsplit(") ").next().unwrap().split(' ').skip(11).take(2);
-    Duration::from_millis(fields.map(|ticks| 10 * ticks.parse::<u64>().unwrap()).sum())
 }

@@ -25,7 +25,6 @@ mod search_pages;
 mod search_text;
 mod similar_charts;
 mod sitemap;
-mod statements;
 mod support;
 mod variants;
 mod verification;

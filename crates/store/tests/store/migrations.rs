@@ -67,17 +67,6 @@ fn tables_without_readers(database: &TestDatabase, statements: &str) -> String {
     ))
 }
 
-#[tokio::test]
-async fn several_processes_can_migrate_at_once() {
-    let database = TestDatabase::create().await;
-    let stores = [(); 4].map(|()| Store::new(&config(database.url())));
-    let [a, b, c, d] = &stores;
-    let (a, b, c, d) = tokio::join!(a.migrate(), b.migrate(), c.migrate(), d.migrate());
-    for result in [a, b, c, d] {
-        result.unwrap();
-    }
-}
-
 /// Those of a version before the column.
 #[tokio::test]
 async fn rows_without_a_main_bpm_are_filled() {

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use chart_index_system_tests::run;
 
@@ -12,37 +11,25 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    /// Dumps a database. Returns the time it took as well.
-    pub(crate) fn of(database_url: &str) -> (Self, Duration) {
+    /// Dumps a database.
+    pub(crate) fn of(database_url: &str) -> Self {
         let dump = Self { folder: tempfile::tempdir().expect("a temporary folder") };
         let mut command = Command::new("pg_dump");
         command
             .args(["--format=custom", "--compress=1", "--dbname", database_url, "--file"])
             .arg(dump.file());
-        let duration = timed(&mut command);
-        (dump, duration)
+        run(&mut command);
+        dump
     }
 
-    /// Restores the dump into an empty database with this number of jobs, and stops at the first error. Returns
-    /// the time it took.
-    pub(crate) fn restore(&self, database_url: &str, jobs: u32) -> Duration {
+    /// Restores the dump into an empty database with this number of jobs, and stops at the first error.
+    pub(crate) fn restore(&self, database_url: &str, jobs: u32) {
         let mut command = Command::new("pg_restore");
         command.args(["--exit-on-error", "--jobs", &jobs.to_string(), "--dbname", database_url]);
-        timed(command.arg(self.file()))
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.file().metadata().expect("a dump").len()
+        run(command.arg(self.file()));
     }
 
     fn file(&self) -> PathBuf {
         self.folder.path().join("chart_index.dump")
     }
-}
-
-/// Runs a command that has to succeed. Returns the time it took.
-fn timed(command: &mut Command) -> Duration {
-    let start = Instant::now();
-    run(command);
-    start.elapsed()
 }

@@ -71,7 +71,7 @@ impl Remains {
             format!("/api/charts/{hash}/preview"),
             format!("/go/chartset/{removed}"),
         ];
-        let (dump, _) = Dump::of(catalogue.database.url());
+        let dump = Dump::of(catalogue.database.url());
         let remains = Self { catalogue, folder, redis, mirror, dump, export, removed, paths: paths.to_vec() };
         remains.show_everywhere().await;
         before_removal(&remains.catalogue);

@@ -49,7 +49,7 @@ fn entries(database_url: &str) -> Entries {
 #[tokio::test]
 async fn stale_redis_serves_nothing_that_is_lost() {
     let catalogue = Catalogue::with_sets(SETS).await;
-    let (dump, _) = Dump::of(catalogue.database.url());
+    let dump = Dump::of(catalogue.database.url());
     LOST.apply(&catalogue, catalogue.database.url());
     let redis = TestRedis::create();
     let entries = entries(catalogue.database.url());
@@ -71,7 +71,7 @@ async fn stale_redis_serves_nothing_that_is_lost() {
 async fn running_replica_discards_what_a_restored_dump_lacks() {
     let catalogue = Catalogue::with_sets(SETS).await;
     let url = catalogue.database.url();
-    let (dump, _) = Dump::of(url);
+    let dump = Dump::of(url);
     LOST.apply(&catalogue, url);
     let replica = CachingReplica::start(url).await;
 
@@ -86,7 +86,7 @@ async fn running_replica_discards_what_a_restored_dump_lacks() {
 async fn running_replica_discards_what_an_earlier_point_in_time_lacks() {
     let catalogue = Catalogue::with_sets(SETS).await;
     let server = PrivatePostgres::start();
-    let (dump, _) = Dump::of(catalogue.database.url());
+    let dump = Dump::of(catalogue.database.url());
     dump.restore(server.url(), 1);
     let backup = server.stop_and_copy();
     server.restart();

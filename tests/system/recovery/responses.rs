@@ -166,12 +166,6 @@ impl Responses {
         statuses
     }
 
-    /// The number of responses with this value of a header.
-    pub(crate) fn count_with(&self, name: &str, value: &str) -> usize {
-        let has_header = |recorded: &&Recorded| recorded.headers.iter().any(|(n, v)| n == name && v == value);
-        self.0.values().filter(has_header).count()
-    }
-
     /// Fails unless both have the same responses, byte by byte.
     pub(crate) fn assert_equal(&self, other: &Self) {
         assert_eq!(self.count(), other.count(), "the same requests");

@@ -1,5 +1,5 @@
-//! Replicas behind HAProxy under open-loop load: rollouts without a failed request, and an outage of
-//! PostgreSQL. The long forms are run by `make test-full`.
+//! Replicas behind HAProxy under open-loop load: rollouts without a failed request. `make test-full` runs the
+//! long form.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use chart_index_system_tests::{OpenLoop, PrivateHaproxy};
 use chart_index_tests::{
-    ChartSpec, Library, PrivatePostgres, ReplicaAddresses, Service, ServiceOptions, TestDatabase, TestRedis,
-    indexer, paths_of_all_kinds, within,
+    ChartSpec, Library, ReplicaAddresses, Service, ServiceOptions, TestDatabase, TestRedis, indexer,
+    paths_of_all_kinds, within,
 };
 
 /// Maximum time until HAProxy notices a change, and until a replica starts or exits, beyond the configured
@@ -142,15 +142,6 @@ impl Site {
     async fn wait_for_status(&self, number: usize, status: &str, timeout: Duration) {
         within(timeout, async || (self.proxy.status(number) == status).then_some(())).await;
     }
-
-    /// Requests each path from each replica until the response is 200 twice in a row, after which it is cached.
-    async fn cache(&self, paths: &[String]) {
-        for replica in &self.replicas {
-            for path in paths.iter().chain(paths) {
-                assert_eq!(replica.client().get(path).await.status, 200, "{path}");
-            }
-        }
-    }
 }
 
 fn start_replica(
@@ -164,35 +155,4 @@ fn start_replica(
     let options =
         ServiceOptions { variables: &variables, addresses: Some(addresses), ..ServiceOptions::default() };
     Service::start_with(database_url, &options)
-}
-
-/// The short form is in tests/api/outage.rs.
-#[tokio::test]
-#[ignore = "takes 5 minutes: make test-full"]
-async fn long_outage_of_postgresql_fails_no_cached_request() {
-    const RATE: u32 = 200;
-    const OUTAGE: Duration = Duration::from_mins(5);
-    let postgres = PrivatePostgres::start();
-    let site = Site::start(postgres.url(), &FREQUENT_CHECKS).await;
-    let paths = site.paths();
-    site.cache(&paths).await;
-
-    postgres.stop();
-    let requests = u64::from(RATE) * OUTAGE.as_secs();
-    let load = OpenLoop { rate: RATE, requests, ..OpenLoop::new(site.proxy.address(), paths) }.start();
-    let outcome = tokio::task::spawn_blocking(|| load.finish()).await.expect("the load does not panic");
-    println!("outage of {OUTAGE:?}: {outcome}");
-    let uncached = format!("/api/charts/{}", "f".repeat(64));
-    for (number, replica) in site.replicas.iter().enumerate() {
-        assert_eq!(replica.client().get(&uncached).await.status, 503, "PostgreSQL is unavailable");
-        assert_eq!(site.proxy.status(number), "UP");
-    }
-    let failed = outcome.requests() - outcome.count_of(200);
-    assert!(failed * 1_000 <= outcome.requests(), "at least 99.9 % succeed: {outcome}");
-
-    postgres.restart();
-    for replica in &site.replicas {
-        let recovered = async || (replica.client().get(&uncached).await.status == 200).then_some(());
-        within(TIMEOUT, recovered).await;
-    }
 }

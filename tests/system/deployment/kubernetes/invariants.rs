@@ -1,7 +1,5 @@
 //! What has to hold for the objects of each overlay. Each check returns its violations.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::flows::policies_permit_the_needed_flows;
@@ -19,7 +17,7 @@ pub(super) type Check = fn(&Objects) -> Vec<String>;
 
 /// All invariants with their names.
 pub(super) const INVARIANTS: &[(&str, Check)] = &[
-    ("objects are those of the overlay", objects_are_those_of_the_overlay),
+    ("objects are in the namespace", objects_are_in_the_namespace),
     ("the namespace is restricted", the_namespace_is_restricted),
     ("pods are restricted", pods_are_restricted),
     ("pods have no token", pods_have_no_token),
@@ -46,99 +44,11 @@ pub(super) const INVARIANTS: &[(&str, Check)] = &[
     ("cron jobs run as documented", cron_jobs_run_as_documented),
 ];
 
-/// Objects of all overlays, without the hashes and versions at the end of names.
-const OBJECTS: &[&str] = &[
-    "ConfigMap chart-index",
-    "ConfigMap chart-indexer",
-    "ConfigMap meilisearch-keys",
-    "ConfigMap redis",
-    "Cluster postgres",
-    "CronJob chart-indexer-ingest",
-    "CronJob chart-indexer-rebuild",
-    "CronJob chart-indexer-verify",
-    "Deployment chart-index",
-    "Deployment chart-indexer-sync",
-    "Deployment redis",
-    "HTTPRoute chart-index",
-    "Job chart-indexer-migrate",
-    "Namespace chart-index",
-    "NetworkPolicy chart-index-from-gateway",
-    "NetworkPolicy chart-index-from-prometheus",
-    "NetworkPolicy chart-index-to-redis",
-    "NetworkPolicy chart-indexer-from-prometheus",
-    "NetworkPolicy default-deny",
-    "NetworkPolicy dns",
-    "NetworkPolicy meilisearch",
-    "NetworkPolicy postgres",
-    "NetworkPolicy programs-to-databases",
-    "NetworkPolicy redis",
-    "PersistentVolumeClaim library",
-    "PodDisruptionBudget chart-index",
-    "PodDisruptionBudget meilisearch",
-    "Service chart-index",
-    "Service meilisearch",
-    "Service redis",
-    "ServiceAccount chart-index",
-    "ServiceAccount chart-indexer",
-    "ServiceAccount meilisearch",
-    "ServiceAccount redis",
-    "StatefulSet meilisearch",
-];
-
-const OBJECTS_OF: &[(&str, &[&str])] = &[
-    ("local", &["Gateway gateway"]),
-    (
-        "production",
-        &[
-            "ConfigMap chart-index-dashboard-cache",
-            "ConfigMap chart-index-dashboard-dependencies",
-            "ConfigMap chart-index-dashboard-saturation",
-            "ConfigMap chart-index-dashboard-search",
-            "ConfigMap chart-index-dashboard-service",
-            "HorizontalPodAutoscaler chart-index",
-            "ObjectStore postgres-backup",
-            "PodMonitor chart-index",
-            "PodMonitor chart-indexer",
-            "PodMonitor postgres",
-            "Probe chart-index",
-            "PrometheusRule chart-index-cause-alerts",
-            "PrometheusRule chart-index-kubernetes",
-            "PrometheusRule chart-index-recording",
-            "PrometheusRule chart-index-slo-alerts",
-            "ScheduledBackup postgres",
-        ],
-    ),
-];
-
-fn objects_are_those_of_the_overlay(objects: &Objects) -> Vec<String> {
-    let own = OBJECTS_OF.iter().filter(|(overlay, _)| *overlay == objects.overlay);
-    let expected: BTreeSet<String> =
-        OBJECTS.iter().chain(own.flat_map(|(_, own)| *own)).map(|title| (*title).to_owned()).collect();
-    let actual: BTreeSet<String> = objects.all().iter().map(stable_title).collect();
-    let missing = expected.difference(&actual).map(|title| format!("{title} is missing"));
-    let extra = actual.difference(&expected).map(|title| format!("{title} is not expected"));
-    let elsewhere = objects
-        .all()
-        .iter()
-        .filter(|object| object["kind"] != "Namespace" && object["metadata"]["namespace"] != "chart-index");
-    missing
-        .chain(extra)
-        .chain(elsewhere.map(|object| format!("{}: namespace", stable_title(object))))
-        .collect()
-}
-
-/// The kind and name of an object, without a hash or a version at the end.
-fn stable_title(object: &Value) -> String {
-    let (kind, name) = (text(&object["kind"]), name(object));
-    let dashboard = object["metadata"]["labels"]["grafana_dashboard"] == "1";
-    let name = match kind {
-        // The version may have a `-` itself.
-        "Job" => name.split_once(char::is_numeric).map(|(stem, _)| stem.trim_end_matches('-')),
-        "ConfigMap" if !dashboard => name.rsplit_once('-').map(|(stem, _)| stem),
-        _ => None,
-    }
-    .unwrap_or(name);
-    format!("{kind} {name}")
+fn objects_are_in_the_namespace(objects: &Objects) -> Vec<String> {
+    let is_elsewhere =
+        |object: &&Value| object["kind"] != "Namespace" && object["metadata"]["namespace"] != "chart-index";
+    let elsewhere = objects.all().iter().filter(is_elsewhere);
+    elsewhere.map(|object| format!("{} {}", text(&object["kind"]), name(object))).collect()
 }
 
 fn the_namespace_is_restricted(objects: &Objects) -> Vec<String> {

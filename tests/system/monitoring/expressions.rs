@@ -55,17 +55,3 @@ fn without_selectors(expression: &str) -> String {
     }
     plain
 }
-
-#[test]
-fn metrics_of_expressions_are_found() {
-    let cases: [(&str, &[&str]); 4] = [
-        ("up", &["up"]),
-        (r#"sum by (le, a) (rate(x_bucket{route="/{b}", c=~"\"."}[5m]))"#, &["x_bucket"]),
-        ("(sum(a) or 0 * sum(b:c)) / on (d) group_left () (sum(b:c) > bool 0)", &["a", "b:c"]),
-        ("time() - max by (e) (f offset 5m)", &["f"]),
-    ];
-    for (expression, expected) in cases {
-        let found = metrics(expression);
-        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{expression}");
-    }
-}

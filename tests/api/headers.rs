@@ -93,6 +93,32 @@ async fn tag_is_a_digest_of_the_bytes_sent() {
     }
 }
 
+/// docs/api.md, "Conventions": whatever its method, no request changes data. Nor does a response have an image
+/// or audio.
+#[tokio::test]
+async fn no_request_changes_data_or_returns_images_or_audio() {
+    let (index, paths) = index_and_paths().await;
+    let [chart, id] = [&paths[0], &paths[3]].map(|path| path.rsplit('/').next().unwrap());
+    let data = || {
+        index.database.psql(
+            "SELECT oid::regclass, md5(table_to_xml(oid, true, false, '')::text) FROM pg_class
+             WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1",
+        )
+    };
+    let before = data();
+    assert_eq!(index.client.look_up("", &serde_json::json!({ "hashes": [chart] })).await.status, 200);
+    for path in paths_of_all_routes(&index.client, &[chart, id, "1"]).await {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let response = index.client.request(method.clone(), &path, &[]).await;
+            let media_type = response.header("content-type");
+            for kind in ["image/", "audio/", "video/"] {
+                assert!(!media_type.starts_with(kind), "{method} {path}: {media_type}");
+            }
+        }
+    }
+    assert_eq!(data(), before);
+}
+
 /// docs/api.md, "CORS".
 #[tokio::test]
 async fn any_origin_may_read() {

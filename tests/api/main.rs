@@ -180,6 +180,20 @@ impl Index {
     }
 }
 
+/// The paths of all routes of the API and of the pages, with each of these values of a parameter.
+async fn paths_of_all_routes(client: &Client, parameters: &[&str]) -> Vec<String> {
+    let document = client.get("/docs/openapi.json").await.json();
+    let templates = document["paths"].as_object().unwrap().keys().map(String::as_str).chain(PAGES);
+    let paths = templates.flat_map(|template| match template.split_once('{') {
+        Some((start, rest)) => {
+            let end = rest.split_once('}').unwrap().1;
+            parameters.iter().map(|parameter| format!("{start}{parameter}{end}")).collect()
+        }
+        None => vec![template.to_owned()],
+    });
+    paths.collect()
+}
+
 /// Requests a path, after which its response is cached.
 async fn assert_cached(service: &Service, path: &str, status: u16) {
     assert_eq!(service.client().get(path).await.status, status, "{path}");

@@ -142,12 +142,13 @@ async fn uncached_responses_of_extensions_have_the_budget() {
 }
 
 /// Each route of the API and of the pages, with valid and with malformed parameters. Only assets have no limit.
+/// Preflights and the private listener have none either.
 #[tokio::test]
 async fn every_route_is_limited() {
     let replicas = Replicas::shared().await;
     let client = replicas.services[0].client();
-    let document: serde_json::Value = client.get("/docs/openapi.json").await.json();
-    let templates = document["paths"].as_object().unwrap().keys().map(String::as_str);
+    let parameters = ["x", &"0".repeat(16), &"0".repeat(64), &"A".repeat(64), "%FF"];
+    let paths = paths_of_all_routes(&client, &parameters).await;
     let queries = [
         "/?bpmMin=x",
         "/?q=a&keys=",
@@ -158,26 +159,25 @@ async fn every_route_is_limited() {
         "/api/chartsets?bpmMin=x",
         "/api/changes?after=x",
     ];
-    let mut number = 3;
-    for template in templates.chain(PAGES).chain(queries) {
-        for parameter in ["x", &"0".repeat(16), &"0".repeat(64), &"A".repeat(64), "%FF"] {
-            number += 1;
-            let path = match (template.find('{'), template.find('}')) {
-                (Some(start), Some(end)) => [&template[..start], parameter, &template[end + 1..]].concat(),
-                _ => template.to_owned(),
-            };
-            let address = client_address(number);
-            let headers = [("x-forwarded-for", address.as_str())];
-            let mut statuses = Vec::new();
-            while statuses.len() < 6 && statuses.last() != Some(&429) {
-                statuses.push(client.get_with(&path, &headers).await.status.as_u16());
-            }
-            assert_eq!(statuses.last(), Some(&429), "{path}: {statuses:?}");
-            assert!(statuses.len() > 2, "{path}: {statuses:?}");
-            if !template.contains('{') {
-                break;
-            }
+    for (number, path) in (4..).zip(paths.iter().map(String::as_str).chain(queries)) {
+        let address = client_address(number);
+        let headers = [
+            ("x-forwarded-for", address.as_str()),
+            ("origin", "https://page.example"),
+            ("access-control-request-method", "GET"),
+        ];
+        let mut statuses = Vec::new();
+        while statuses.len() < 6 && statuses.last() != Some(&429) {
+            statuses.push(client.get_with(path, &headers).await.status.as_u16());
         }
+        assert_eq!(statuses.last(), Some(&429), "{path}: {statuses:?}");
+        assert!(statuses.len() > 2, "{path}: {statuses:?}");
+        let preflight = client.request(Method::OPTIONS, path, &headers).await;
+        assert_eq!(preflight.status, 204, "{path}");
+    }
+    let (private, address) = (replicas.services[0].private_client(), client_address(4));
+    for path in ["/livez", "/readyz", "/metrics"].repeat(6) {
+        assert_eq!(private.get_with(path, &[("x-forwarded-for", &address)]).await.status, 200, "{path}");
     }
 }
 

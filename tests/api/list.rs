@@ -178,6 +178,26 @@ async fn sorts_have_their_default_directions() {
     }
 }
 
+/// The page and the page size that were used, and the titles. `total` is that of all pages.
+#[tokio::test]
+async fn pages_are_clamped_and_empty_past_the_last() {
+    let index = shared_catalogue().await;
+    let all = "apple banana cherry Éclair 宙の旋律";
+    for (query, page, per_page, titles) in [
+        ("page=0", 1, 30, all),
+        ("page=-7&perPage=500", 1, 60, all),
+        ("perPage=0", 1, 1, "apple"),
+        ("page=2&perPage=3", 2, 3, "Éclair 宙の旋律"),
+        ("page=3&perPage=3", 3, 3, ""),
+        ("page=99999999999999999999999", i32::MAX, 30, ""),
+    ] {
+        let list = index.list(&format!("sort=title&{query}")).await;
+        let used = [&list["page"], &list["perPage"], &list["total"]].map(|value| value.as_i64().unwrap());
+        assert_eq!(used, [page.into(), per_page, 5], "{query}");
+        assert_eq!(strings(&list["items"], "title").join(" "), titles, "{query}");
+    }
+}
+
 /// An effect of a moment counts for `bpm` only.
 #[tokio::test]
 async fn main_bpm_is_that_of_most_of_a_chart() {
@@ -282,6 +302,16 @@ async fn invalid_parameter_is_named() {
         ("after=x", "after"),
         ("after=start&page=1", "after"),
         ("after=start&after=start", "after"),
+        ("keys=3", "keys"),
+        ("keys=4,8", "keys"),
+        ("source=AlphaSet", "source"),
+        ("sort=newest", "sort"),
+        ("order=up", "order"),
+        ("bpmMin=200&bpmMax=100", "bpmMin"),
+        ("lengthMin=2&lengthMax=1", "lengthMin"),
+        ("densityMin=dense", "densityMin"),
+        ("page=1.5", "page"),
+        ("perPage=ten", "perPage"),
         ("q=%00", "q"),
         ("q=a&query=a", "q"),
         ("query=keys:4&keys=4", "keys"),

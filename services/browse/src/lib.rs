@@ -59,6 +59,3 @@ struct BrowseApi;
 pub fn openapi() -> utoipa::openapi::OpenApi {
     BrowseApi::openapi()
 }
-
-#[cfg(test)]
-mod tests;

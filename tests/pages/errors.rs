@@ -51,9 +51,14 @@ async fn page_of_an_error_leads_on() {
         let id = response.header("x-request-id").to_owned();
         let html = String::from_utf8(response.body).unwrap();
         assert_eq!(between(&html, "<h1>", "</h1>"), heading);
-        for part in
-            [&format!("request <code>{id}</code>"), "name=\"query\"", "href=\"/\"", "href=\"/identify\""]
-        {
+        for part in [
+            &format!("request <code>{id}</code>"),
+            "name=\"query\"",
+            "href=\"/\"",
+            "href=\"/identify\"",
+            "href=\"/problems/",
+            "noindex",
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
     }

@@ -66,27 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_has_the_detail_escaped_and_the_seconds() {
+    fn detail_is_escaped() {
         let error = ErrorPage {
             status: 400,
             title: "Bad request",
             detail: "at most <240>".to_owned(),
             missing: None,
             problem_type: "/problems/invalid-parameter",
-            retry_after_seconds: Some(17),
-            request_id: "4bf92f35".to_owned(),
+            retry_after_seconds: None,
+            request_id: String::new(),
             is_framed: false,
         };
         let html = render(&ErrorTemplate::new(&error)).unwrap();
-        let parts = [
-            "data-retry-after=\"17\"",
-            "at most &#60;240&#62;",
-            "/problems/invalid-parameter",
-            "noindex",
-            "request <code>4bf92f35</code>",
-        ];
-        for part in parts {
-            assert!(html.contains(part), "{part}: {html}");
-        }
+        assert!(html.contains("at most &#60;240&#62;"), "{html}");
     }
 }

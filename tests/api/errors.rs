@@ -14,6 +14,11 @@ fn assert_problem(response: &Response, status: u16) {
         assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {problem}");
     }
     assert_eq!(response.header("access-control-allow-origin"), "*", "browsers can read it");
+    for (name, value) in
+        [("cache-control", "no-store"), ("x-content-type-options", "nosniff"), ("content-encoding", "")]
+    {
+        assert_eq!(response.header(name), value, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -29,9 +34,16 @@ async fn unknown_paths_are_problems() {
         "//",
         "/livez",
         "/metrics",
+        "//api/chartsets",
+        "/api/chartsets//x",
+        "/api/chartsets/x/y",
         "/%FF",
     ] {
-        assert_problem(&index.get(path).await, 404);
+        assert_problem(&index.client.get_with(path, &[("accept-encoding", "gzip")]).await, 404);
+        for method in [Method::HEAD, Method::POST, Method::OPTIONS] {
+            let response = index.client.request(method, path, &[]).await;
+            assert_eq!((response.status.as_u16(), response.header("cache-control")), (404, "no-store"));
+        }
     }
 }
 
@@ -50,11 +62,13 @@ async fn other_methods_are_not_allowed() {
     ] {
         let (other, allowed) =
             if path == batch { (Method::GET, "POST") } else { (Method::POST, "GET, HEAD") };
-        for method in [other, Method::PUT, Method::DELETE, Method::PATCH] {
-            let response = index.client.request(method, path, &[]).await;
+        let purge = Method::from_bytes(b"PURGE").unwrap();
+        let others = [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::TRACE, purge];
+        for method in others.into_iter().chain([other]) {
+            let response = index.client.request(method, path, &[("accept-encoding", "gzip")]).await;
             assert_problem(&response, 405);
-            assert_eq!(response.header("allow"), allowed, "{path}");
-            assert_eq!(response.header("cache-control"), "no-store");
+            let allow: Vec<_> = response.headers.get_all("allow").iter().collect();
+            assert_eq!(allow, [allowed], "{path}");
         }
     }
 }

@@ -32,28 +32,48 @@ async fn index_and_paths() -> (Index, [String; 5]) {
 async fn head_has_the_headers_of_get() {
     let (index, paths) = index_and_paths().await;
     let id = index.list("perPage=1").await["items"][0]["id"].as_str().unwrap().to_owned();
-    let others =
-        [format!("/go/chartset/{id}"), format!("/api/charts/{}/rox", "0".repeat(64)), "/".to_owned()];
+    let others = [
+        format!("/go/chartset/{id}"),
+        format!("/api/charts/{}/rox", "0".repeat(64)),
+        "/nowhere".to_owned(),
+        "/".to_owned(),
+    ];
     for path in paths.into_iter().chain(others) {
-        let get = index.get(&path).await;
-        let head = index.client.request(Method::HEAD, &path, &[]).await;
-        assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
-        for name in [
-            "content-type",
-            "content-length",
-            "etag",
-            "cache-control",
-            "vary",
-            "location",
-            "content-disposition",
-            "content-security-policy",
-        ] {
-            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+        for encoding in ["identity", "gzip"] {
+            let accepted = [("accept-encoding", encoding)];
+            let get = index.client.get_with(&path, &accepted).await;
+            let head = index.client.request(Method::HEAD, &path, &accepted).await;
+            assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
+            assert_eq!(get.header("content-length"), get.body.len().to_string(), "{path}");
+            for name in [
+                "content-type",
+                "content-length",
+                "content-encoding",
+                "etag",
+                "cache-control",
+                "vary",
+                "location",
+                "content-disposition",
+                "content-security-policy",
+            ] {
+                assert_eq!(head.header(name), get.header(name), "{path} as {encoding}: {name}");
+            }
         }
     }
 }
 
-/// `If-None-Match` takes lists, weak tags and `*` (RFC 9110). A 304 has `ETag`, `Cache-Control` and `Vary`.
+/// A 304 has `ETag`, `Cache-Control` and `Vary` of the full response, and nothing of its content.
+fn assert_not_modified(response: &Response, full: &Response, what: &str) {
+    assert_eq!((response.status.as_u16(), response.body.len()), (304, 0), "{what}");
+    for name in ["etag", "cache-control", "vary"] {
+        assert_eq!(response.header(name), full.header(name), "{what}: {name}");
+    }
+    for name in ["content-type", "content-length", "content-encoding"] {
+        assert_eq!(response.header(name), "", "{what}: {name}");
+    }
+}
+
+/// `If-None-Match` takes lists, weak tags and `*` (RFC 9110).
 #[tokio::test]
 async fn if_none_match_takes_lists_weak_tags_and_a_star() {
     let (index, paths) = index_and_paths().await;
@@ -62,10 +82,9 @@ async fn if_none_match_takes_lists_weak_tags_and_a_star() {
         let tag = full.header("etag").to_owned();
         for condition in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag} , \"y,z\""), "*".to_owned()]
         {
-            let response = index.client.get_with(&path, &[("if-none-match", &condition)]).await;
-            assert_eq!((response.status.as_u16(), response.body.len()), (304, 0), "{path}: {condition}");
-            for name in ["etag", "cache-control", "vary"] {
-                assert_eq!(response.header(name), full.header(name), "{path}: {name}");
+            for method in [Method::GET, Method::HEAD] {
+                let response = index.client.request(method, &path, &[("if-none-match", &condition)]).await;
+                assert_not_modified(&response, &full, &format!("{path}: {condition}"));
             }
         }
         for condition in ["\"x\"", "W/\"x\"", &tag[1..tag.len() - 1], ""] {
@@ -82,13 +101,15 @@ async fn tag_is_a_digest_of_the_bytes_sent() {
     for path in ["/api/chartsets", &paths[0], &paths[3], &paths[4]] {
         for encoding in ["identity", "gzip"] {
             let response = index.client.get_with(path, &[("accept-encoding", encoding)]).await;
+            if path == "/api/chartsets" {
+                assert_eq!(response.header("content-encoding") == "gzip", encoding == "gzip");
+            }
             let digest = blake3::hash(&response.body).to_hex();
             assert_eq!(response.header("etag"), format!("\"{}\"", &digest[..32]), "{path} as {encoding}");
             assert_eq!(response.header("vary"), "Accept-Encoding", "{path}");
             let conditions = [("accept-encoding", encoding), ("if-none-match", response.header("etag"))];
             let again = index.client.get_with(path, &conditions).await;
-            assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path} as {encoding}");
-            assert_eq!(again.header("etag"), response.header("etag"));
+            assert_not_modified(&again, &response, &format!("{path} as {encoding}"));
         }
     }
 }

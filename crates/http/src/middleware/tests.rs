@@ -141,98 +141,6 @@ async fn send_waiting(app: &Router, entered: &Notify) -> JoinHandle<Response> {
 }
 
 #[tokio::test]
-async fn unknown_paths_are_404_for_every_method() {
-    for path in ["/", "/nothing", "/large/a/", "/large//a", "//large/a", "/large/", "/large/a/b", "/%FF"] {
-        for method in ["GET", "HEAD", "POST", "OPTIONS"] {
-            let response = send(&app(), method, path, &[]).await;
-            assert_eq!(response.status, 404, "{method} {path}");
-            assert_eq!(response.header("cache-control"), "no-store", "{method} {path}");
-            if method == "GET" {
-                assert_eq!(response.problem(404), "/problems/not-found");
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn other_methods_are_405_with_allow() {
-    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"] {
-        let response = send(&app(), method, "/large/a", &[]).await;
-        assert_eq!(response.problem(405), "/problems/method-not-allowed", "{method}");
-        assert_eq!(response.header("allow"), "GET, HEAD", "{method}");
-        assert_eq!(response.headers.get_all("allow").iter().count(), 1);
-    }
-}
-
-#[tokio::test]
-async fn head_has_the_headers_of_get_and_no_body() {
-    for (path, accepted) in
-        [("/large/a", "identity"), ("/large/a", "gzip"), ("/nothing", "gzip"), ("/panic", "gzip")]
-    {
-        let headers = [("accept-encoding", accepted), ("x-request-id", "one")];
-        let get = send(&app(), "GET", path, &headers).await;
-        let head = send(&app(), "HEAD", path, &headers).await;
-        assert_eq!((get.status, &get.headers), (head.status, &head.headers), "{path}");
-        assert_eq!(get.header("content-length"), get.body.len().to_string(), "{path}");
-        assert!(head.body.is_empty(), "{path}");
-    }
-}
-
-#[tokio::test]
-async fn matching_if_none_match_is_304_without_content_headers() {
-    for (method, accepted) in [("GET", "identity"), ("HEAD", "identity"), ("GET", "gzip"), ("HEAD", "gzip")] {
-        let full = send(&app(), "GET", "/large/a", &[("accept-encoding", accepted)]).await;
-        for condition in [full.header("etag"), "*", &format!("\"x\", W/{}", full.header("etag"))] {
-            let headers = [("accept-encoding", accepted), ("if-none-match", condition)];
-            let response = send(&app(), method, "/large/a", &headers).await;
-            assert_eq!(response.status, 304, "{accepted} {condition}");
-            for name in ["etag", "cache-control", "vary"] {
-                assert_eq!(response.header(name), full.header(name), "{accepted} {condition}");
-            }
-            for name in ["content-type", "content-length", "content-encoding"] {
-                assert!(!response.headers.contains_key(name), "{name}");
-            }
-            assert!(response.body.is_empty());
-        }
-        let headers = [("accept-encoding", accepted), ("if-none-match", "\"x\"")];
-        assert_eq!(send(&app(), "GET", "/large/a", &headers).await.status, 200);
-    }
-}
-
-#[tokio::test]
-async fn json_is_compressed_on_request_and_errors_are_not() {
-    let plain = send(&app(), "GET", "/large/a", &[]).await;
-    let gzip = send(&app(), "GET", "/large/a", &[("accept-encoding", "gzip")]).await;
-    assert!(!plain.headers.contains_key("content-encoding"));
-    assert_eq!(gzip.header("content-encoding"), "gzip");
-    assert!(gzip.body.len() < plain.body.len() / 10);
-    assert_ne!(plain.header("etag"), gzip.header("etag"));
-    assert_eq!((plain.header("vary"), gzip.header("vary")), ("Accept-Encoding", "Accept-Encoding"));
-    let error = send(&app(), "GET", "/nothing", &[("accept-encoding", "gzip")]).await;
-    assert!(!error.headers.contains_key("content-encoding"));
-}
-
-#[tokio::test]
-async fn every_response_can_be_read_by_any_origin() {
-    for (method, path) in [
-        ("GET", "/large/a"),
-        ("HEAD", "/large/a"),
-        ("GET", "/nothing"),
-        ("POST", "/large/a"),
-        ("GET", "/panic"),
-    ] {
-        let response = send(&app(), method, path, &[("origin", "https://game.example")]).await;
-        assert_eq!(response.header("access-control-allow-origin"), "*", "{method} {path}");
-        let exposed = response.header("access-control-expose-headers");
-        for name in ["ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Content-Disposition"] {
-            assert!(exposed.split(", ").any(|header| header == name), "{name}");
-        }
-        assert!(!response.headers.contains_key("access-control-allow-credentials"));
-        assert_eq!(response.header("x-content-type-options"), "nosniff", "{method} {path}");
-    }
-}
-
-#[tokio::test]
 async fn preflights_succeed_on_any_path_during_overload() {
     let entered = Arc::new(Notify::new());
     let app = limited_app(1, Arc::clone(&entered), Arc::default());
@@ -259,6 +167,8 @@ async fn panic_is_a_500_problem() {
     let response = send(&app(), "GET", "/panic", &[]).await;
     assert_eq!(response.problem(500), "/problems/internal");
     assert_eq!(response.header("cache-control"), "no-store");
+    assert_eq!(response.header("access-control-allow-origin"), "*");
+    assert_eq!(response.header("x-content-type-options"), "nosniff");
     assert!(response.headers.contains_key("x-request-id"));
 }
 

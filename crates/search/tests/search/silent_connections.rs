@@ -10,7 +10,7 @@ use chart_index_domain::search::SearchIndex;
 use chart_index_search::{MeilisearchEngine, NodeConfig, SearchConfig, SearchError};
 use futures_util::future::join_all;
 
-use crate::recorded_exchanges::finding_query;
+use crate::recorded_exchanges::query;
 use crate::recording::{recorded, serve_repeatedly};
 use crate::silent_proxy::Proxy;
 use crate::support::{Changes, until};
@@ -32,12 +32,12 @@ async fn engine(urls: &[&str], changes: &Arc<Changes>) -> MeilisearchEngine {
 }
 
 async fn succeeds(engine: &MeilisearchEngine) -> bool {
-    engine.search(&finding_query()).await.is_ok()
+    engine.search(&query()).await.is_ok()
 }
 
 /// Whether the node is not searched until a probe succeeds.
 async fn is_out_of_use(engine: &MeilisearchEngine) -> bool {
-    match engine.search(&finding_query()).await {
+    match engine.search(&query()).await {
         Err(ReadError::Unavailable { source, .. }) => {
             matches!(source.downcast_ref(), Some(SearchError::NoUsableNode))
         }

@@ -1,4 +1,4 @@
-//! A TCP proxy in front of PostgreSQL that can refuse connections, drop traffic and delay it.
+//! A TCP proxy in front of a server that can refuse connections, drop traffic and delay it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio_util::io::InspectReader;
 
 use crate::programs::{close_listener, fixed_address};
 
-/// A TCP proxy on the loopback address in front of a PostgreSQL server. Dropping the value stops it.
+/// A TCP proxy on the loopback address. Dropping the value stops it.
 #[derive(Debug)]
 pub struct Proxy {
     url: String,
@@ -23,39 +23,43 @@ pub struct Proxy {
     targets: Arc<[String]>,
     connections: Arc<AtomicUsize>,
     delay: Duration,
-    silenced: watch::Sender<u32>,
+    silenced: watch::Sender<Silenced>,
     messages: Arc<AtomicU64>,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
+/// The connections that transfer nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Silenced {
+    /// All connections with a lower number.
+    below: usize,
+    /// All connections that are opened from now on.
+    new: bool,
+}
+
 impl Proxy {
-    /// Starts a proxy in front of the server of a database, `postgres://user@host:port/database`.
-    pub async fn start(database_url: &str) -> Self {
-        Self::start_with(&[database_url], Duration::ZERO).await
+    /// Starts a proxy in front of the server of this URL, which has a port.
+    pub async fn start(url: &str) -> Self {
+        Self::start_with(&[url], Duration::ZERO).await
     }
 
-    /// Starts a proxy whose connections reach the servers of these databases in turn.
-    pub async fn start_alternating(database_urls: &[&str]) -> Self {
-        Self::start_with(database_urls, Duration::ZERO).await
+    /// Starts a proxy whose connections reach the servers of these URLs in turn.
+    pub async fn start_alternating(urls: &[&str]) -> Self {
+        Self::start_with(urls, Duration::ZERO).await
     }
 
     /// Starts a proxy that passes on what a client sends after this time only.
-    pub async fn start_with_delay(database_url: &str, delay: Duration) -> Self {
-        Self::start_with(&[database_url], delay).await
+    pub async fn start_with_delay(url: &str, delay: Duration) -> Self {
+        Self::start_with(&[url], delay).await
     }
 
-    async fn start_with(database_urls: &[&str], delay: Duration) -> Self {
-        let parts = |url: &str| {
-            let (credentials, rest) = url.rsplit_once('@').expect("a URL with a user");
-            let (target, name) = rest.split_once('/').expect("a URL with a database");
-            [credentials, target, name].map(str::to_owned)
-        };
-        let [credentials, _, name] = parts(database_urls[0]);
-        let targets = database_urls.iter().map(|url| parts(url)[1].clone()).collect();
+    async fn start_with(urls: &[&str], delay: Duration) -> Self {
         let address = fixed_address();
         let listener = TcpListener::bind(address).await.expect("a free port");
-        let url = format!("{credentials}@{address}/{name}");
-        let silenced = watch::Sender::new(0);
+        let [before, _, after] = split_at_server(urls[0]);
+        let url = format!("{before}{address}{after}");
+        let targets = urls.iter().map(|url| split_at_server(url)[1].to_owned()).collect();
+        let silenced = watch::Sender::new(Silenced::default());
         let mut proxy = Self {
             url,
             address,
@@ -70,7 +74,7 @@ impl Proxy {
         proxy
     }
 
-    /// The URL of the database, through the proxy.
+    /// The URL of the server, or of the first one, through the proxy.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -79,6 +83,11 @@ impl Proxy {
     /// request.
     pub fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
+    }
+
+    /// The number of connections that were opened.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// Closes every connection and refuses new ones.
@@ -97,7 +106,17 @@ impl Proxy {
     /// Drops all further traffic of the open connections without closing them, like a firewall that lost its
     /// state. New connections work.
     pub fn silence_open_connections(&self) {
-        self.silenced.send_modify(|times| *times += 1);
+        self.silenced.send_modify(|silenced| silenced.below = self.connections());
+    }
+
+    /// Silences all connections, also new ones.
+    pub fn silence_all(&self) {
+        self.silenced.send_modify(|silenced| silenced.new = true);
+    }
+
+    /// Lets new connections work again. Silenced ones stay silent.
+    pub fn accept_new_connections(&self) {
+        self.silenced.send_modify(|silenced| *silenced = Silenced { below: self.connections(), new: false });
     }
 
     fn serve(&mut self, listener: TcpListener) {
@@ -117,7 +136,12 @@ impl Proxy {
                         });
                         let number = accepted_before.fetch_add(1, Ordering::Relaxed);
                         let target = targets[number % targets.len()].clone();
-                        connections.spawn(forward(client, target, delay, silenced.subscribe()));
+                        let mut silenced = silenced.subscribe();
+                        connections.spawn(async move {
+                            let is_silent = |silenced: &Silenced| silenced.new || number < silenced.below;
+                            let silence = async { drop(silenced.wait_for(is_silent).await) };
+                            forward(client, target, delay, silence).await;
+                        });
                     }
                     _ = &mut stopped => break,
                 }
@@ -129,20 +153,28 @@ impl Proxy {
     }
 }
 
+/// The parts of a URL before, of and after its host and port.
+fn split_at_server(url: &str) -> [&str; 3] {
+    let start = url.rfind('@').map(|at| at + 1).or(url.find("://").map(|at| at + 3)).expect("a URL");
+    let end = url[start..].find('/').map_or(url.len(), |length| start + length);
+    [&url[..start], &url[start..end], &url[end..]]
+}
+
 async fn forward(
     client: impl AsyncRead + AsyncWrite + Unpin,
     target: String,
     delay: Duration,
-    mut silenced: watch::Receiver<u32>,
+    silence: impl Future<Output = ()>,
 ) {
     // If the server refuses the connection, the client's is closed.
     let Ok(mut server) = TcpStream::connect(target).await else { return };
     let (mut from_client, mut to_client) = split(client);
     let (mut from_server, mut to_server) = server.split();
     tokio::select! {
+        biased;
+        () = silence => std::future::pending().await,
         _ = copy_delayed(&mut from_client, &mut to_server, delay) => (),
         _ = copy(&mut from_server, &mut to_client) => (),
-        _ = silenced.changed() => std::future::pending().await,
     }
 }
 

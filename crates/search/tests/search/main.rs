@@ -17,6 +17,5 @@ mod recording;
 mod reference_search;
 mod scripts;
 mod silent_connections;
-mod silent_proxy;
 mod support;
 mod writing;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::SearchIndex;
 use chart_index_search::{MeilisearchEngine, NodeConfig, SearchConfig, SearchError};
+use chart_index_tests::Proxy;
 use futures_util::future::join_all;
 
 use crate::recorded_exchanges::query;
 use crate::recording::{recorded, serve_repeatedly};
-use crate::silent_proxy::Proxy;
 use crate::support::{Changes, until};
 
 /// A node that recovers is used again within this time.
@@ -48,10 +48,10 @@ async fn is_out_of_use(engine: &MeilisearchEngine) -> bool {
 #[tokio::test]
 async fn silent_connections_are_replaced_together() {
     let proxy = Proxy::start(&serve_repeatedly(recorded("search")).await).await;
-    let engine = engine(&[&proxy.url], &Arc::default()).await;
+    let engine = engine(&[proxy.url()], &Arc::default()).await;
     let searches = join_all((0..CONNECTIONS).map(|_| succeeds(&engine))).await;
     assert!(searches.iter().all(|succeeded| *succeeded));
-    assert!(proxy.accepted() > CONNECTIONS / 2, "{} connections", proxy.accepted());
+    assert!(proxy.connections() > CONNECTIONS / 2, "{} connections", proxy.connections());
     proxy.silence_open_connections();
     let start = Instant::now();
     until("the node is used over new connections", async || succeeds(&engine).await).await;
@@ -69,7 +69,7 @@ async fn silent_node_is_skipped_until_it_recovers() {
         Proxy::start(&serve_repeatedly(exchanges).await).await,
         Proxy::start(&serve_repeatedly(other).await).await,
     ];
-    let engine = engine(&proxies.each_ref().map(|proxy| proxy.url.as_str()), &Arc::default()).await;
+    let engine = engine(&proxies.each_ref().map(Proxy::url), &Arc::default()).await;
     for silent in &proxies {
         silent.silence_all();
         let start = Instant::now();
@@ -78,9 +78,9 @@ async fn silent_node_is_skipped_until_it_recovers() {
         for _ in 0..5 {
             assert!(succeeds(&engine).await, "the silent node is skipped");
         }
-        let before = silent.accepted();
+        let before = silent.connections();
         silent.accept_new_connections();
-        until("it is probed again", async || silent.accepted() > before).await;
+        until("it is probed again", async || silent.connections() > before).await;
     }
     // Both have recovered: either one is enough.
     let start = Instant::now();
@@ -97,7 +97,7 @@ async fn silent_node_is_skipped_until_it_recovers() {
 async fn silent_change_feed_does_not_block_probes() {
     let proxy = Proxy::start(&serve_repeatedly(recorded("search")).await).await;
     let changes = Arc::new(Changes::default());
-    let engine = engine(&[&proxy.url], &changes).await;
+    let engine = engine(&[proxy.url()], &changes).await;
     changes.silent.store(true, Ordering::SeqCst);
     until("the changes are read", async || changes.pending_calls.load(Ordering::SeqCst) > 0).await;
     proxy.silence_all();

@@ -25,7 +25,6 @@ mod standard_error;
 mod status;
 mod table_locks;
 mod too_large;
-mod variants;
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
@@ -170,59 +169,6 @@ async fn chartsets_of_an_archive_share_transactions() {
     let (chartsets, transactions) = written.split_once('|').unwrap();
     assert_eq!(chartsets, "48");
     assert!(transactions.parse::<u32>().unwrap() <= 4, "{transactions}");
-}
-
-#[tokio::test]
-async fn refused_files_are_reported_with_the_reason() {
-    let database = Database::new().await;
-    let library = Library::new();
-    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
-    library.file("alpha/1 one/binary.qua", [0xff, 0x00, 0x80, 0x13]);
-    library.file("alpha/1 one/truncated.osu", "osu file format v14\n\n[General]\nMo");
-    library.file("alpha/2 two.osz", b"PK\x03\x04 truncated");
-    library.file("alpha/1 one/._a.osu", [0, 1, 2]);
-    library.file("alpha/1 one/audio.mp3", [0, 1, 2]);
-    let report = library.root().join("../report.jsonl");
-    let summary = database.run(&["ingest", &library.argument(), "--report", report.to_str().unwrap()]);
-    assert!(
-        summary.contains("1 chartset added, 0 unchanged, 0 updated (1 chart); 3 files refused"),
-        "{summary}"
-    );
-    for file in ["alpha/1 one/binary.qua", "alpha/1 one/truncated.osu", "alpha/2 two"] {
-        assert!(summary.contains(&format!("refused: {file}: ")), "{summary}");
-    }
-    let lines = std::fs::read_to_string(report).unwrap();
-    let lines: Vec<serde_json::Value> =
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
-    assert_eq!((outcomes.len(), outcomes.iter().filter(|outcome| **outcome == "refused").count()), (4, 3));
-    assert!(
-        lines.iter().all(|line| line["outcome"] != "refused" || !line["reason"].as_str().unwrap().is_empty())
-    );
-}
-
-#[tokio::test]
-async fn removed_entries_stay_removed_until_restored() {
-    let database = Database::new().await;
-    let library = Library::new();
-    let chart = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1)).note_hash();
-    database.ingest(&library);
-    let id = database.chartsets()["alpha/1 one"].clone();
-    for (kind, name) in [("chart", &chart), ("chartset", &id)] {
-        let first_line = |output: String| output.lines().next().unwrap().to_owned();
-        let removed = first_line(database.run(&["remove", kind, name]));
-        assert_eq!(removed, format!("{kind} {name} removed"));
-        let again = first_line(database.run(&["remove", kind, name]));
-        assert_eq!(again, format!("{kind} {name} was already removed"));
-        library.osu("alpha/1 one/b.osu", ChartSpec { tags: kind.into(), ..ChartSpec::numbered(1) });
-        database.ingest(&library);
-        let removed = "SELECT (SELECT count(*) FROM charts WHERE removed_at_ms IS NOT NULL) \
-                       + (SELECT count(*) FROM chartsets WHERE removed_at_ms IS NOT NULL)";
-        assert_eq!(database.0.psql(removed), "1");
-        assert!(database.run(&["verify"]).contains(", 0 findings"));
-        assert_eq!(database.run(&["restore", kind, name]), format!("{kind} {name} restored\n"));
-        assert_eq!(database.0.psql(removed), "0");
-    }
 }
 
 #[tokio::test]

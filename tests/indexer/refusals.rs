@@ -147,6 +147,7 @@ fn refusals(lines: &[serde_json::Value]) -> BTreeSet<(String, String)> {
             let (file, kind) = (line["file"].as_str().unwrap(), line["kind"].as_str().unwrap());
             let (_, below) = file.split_once("other/").unwrap();
             assert!(!line["reason"].as_str().unwrap().is_empty(), "{line}");
+            assert!(line.get("outcome").is_none_or(|outcome| outcome == "refused"), "{line}");
             (below.split('/').next().unwrap().to_owned(), kind.to_owned())
         })
         .collect()

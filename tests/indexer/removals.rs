@@ -23,7 +23,8 @@ impl Removed {
         library.osu("alpha/3 three/a.osu", ChartSpec::numbered(1));
         database.ingest(&library);
         let chartset = database.chartsets()["alpha/2 two"].clone();
-        database.run(&["remove", "chart", &chart, "--reason", "letter of 1 May"]);
+        let printed = database.run(&["remove", "chart", &chart, "--reason", "letter of 1 May"]);
+        assert!(printed.starts_with(&format!("chart {chart} removed\n")), "{printed}");
         database.run(&["remove", "chartset", &chartset]);
         let list = library.root().join("../removals.jsonl");
         std::fs::write(&list, database.run(&["removals", "export"])).unwrap();
@@ -59,49 +60,39 @@ impl Removed {
     }
 }
 
+/// Those of an empty index, and of one that was restored (docs/operations/recovery.md, "Restore a dump":
+/// removals, then serve, then ingest).
 #[tokio::test]
-async fn list_precedes_the_ingest_of_an_empty_index() {
-    let removed = Removed::new().await;
-    let database = Database::new().await;
-    assert_eq!(removed.apply(&database), "2 removed (2 not in the index yet), 0 already removed");
-    removed.forbid(&database);
-    database.ingest(&removed.library);
-    removed.assert_hidden(&database);
-    assert_eq!(removed.apply(&database), "0 removed (0 not in the index yet), 2 already removed");
-}
-
-/// docs/operations/recovery.md, "Restore a dump": removals, then serve, then ingest.
-#[tokio::test]
-async fn list_precedes_the_ingest_after_a_restore() {
-    let removed = Removed::new().await;
-    // The state before the removals, and before set 2.
-    let database = Database::new().await;
-    let earlier = Library::new();
-    earlier.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
-    earlier.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
-    database.ingest(&earlier);
-    assert_eq!(removed.apply(&database), "2 removed (1 not in the index yet), 0 already removed");
-    removed.forbid(&database);
-    database.ingest(&removed.library);
-    removed.assert_hidden(&database);
-    // What a mirror has seen before the restore, it deletes.
-    let entities = format!("('\\x{}', '\\x{}')", removed.chart, removed.chartset);
-    let tombstones = format!("SELECT count(*) FROM catalogue_changes WHERE entity IN {entities}");
-    assert_eq!(database.0.psql(&tombstones), "2");
-}
-
-#[tokio::test]
-async fn list_precedes_an_import() {
+async fn list_precedes_ingests_and_imports() {
     let removed = Removed::new().await;
     let original = Database::new().await;
     original.ingest(&removed.library);
     let exports = tempfile::tempdir().unwrap();
     let printed = original.run(&["export", exports.path().to_str().unwrap(), "--rox"]);
-    let database = Database::new().await;
-    removed.apply(&database);
-    removed.forbid(&database);
-    database.run(&["import", printed.split_once(": ").unwrap().0]);
-    removed.assert_hidden(&database);
+    let import = ["import", printed.split_once(": ").unwrap().0];
+    let library = removed.library.argument();
+    let ingest = ["ingest", &*library];
+    // The state before the removals, and before set 2.
+    let earlier = Library::new();
+    earlier.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    earlier.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
+    let entities = format!("('\\x{}', '\\x{}')", removed.chart, removed.chartset);
+    let tombstones = format!("SELECT count(*) FROM catalogue_changes WHERE entity IN {entities}");
+    for (restored, command, not_yet) in [(None, ingest, 2), (Some(&earlier), ingest, 1), (None, import, 2)] {
+        let database = Database::new().await;
+        if let Some(earlier) = restored {
+            database.ingest(earlier);
+        }
+        let summary = removed.apply(&database);
+        assert_eq!(summary, format!("2 removed ({not_yet} not in the index yet), 0 already removed"));
+        removed.forbid(&database);
+        database.run(&command);
+        removed.assert_hidden(&database);
+        let summary = removed.apply(&database);
+        assert_eq!(summary, "0 removed (0 not in the index yet), 2 already removed");
+        // What a mirror has seen before the restore, it deletes.
+        assert!(restored.is_none() || database.0.psql(&tombstones) == "2");
+    }
 }
 
 #[tokio::test]
@@ -133,8 +124,10 @@ async fn restored_entries_leave_the_list() {
         removed.database.run(&["restore", "chart", &unknown]),
         format!("chart {unknown} was not removed\n")
     );
-    let printed = removed.database.run(&["remove", "chart", &unknown]);
-    assert!(printed.starts_with(&format!("chart {unknown} removed, and is not in the index yet\n")));
+    for outcome in ["removed, and is not in the index yet", "was already removed"] {
+        let printed = removed.database.run(&["remove", "chart", &unknown]);
+        assert!(printed.starts_with(&format!("chart {unknown} {outcome}\n")), "{printed}");
+    }
     assert_eq!(removed.database.run(&["restore", "chart", &unknown]), format!("chart {unknown} restored\n"));
 }
 

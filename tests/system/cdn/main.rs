@@ -198,59 +198,6 @@ async fn purges_that_fail_are_repeated() {
     within(TIMEOUT, async || site.is_removed(2).await.then_some(())).await;
 }
 
-/// An ingest names more tags than fit into a header.
-#[tokio::test(flavor = "multi_thread")]
-async fn removals_are_in_force_at_the_edge_after_an_ingest() {
-    let site = Site::start(2).await;
-    site.fill().await;
-    let library = Library::new();
-    for number in 0..500 {
-        library.osu(
-            &format!("alpha/{} set/{number}.osu", 1_000 + number / 4),
-            ChartSpec::numbered(1_000 + number),
-        );
-    }
-    let ingest = indexer(&site.database_url, &["ingest", &library.argument()]).succeeded();
-    assert!(ingest.contains("125 chartsets added"), "{ingest}");
-    site.remove(0);
-    within(REMOVED_WITHIN, async || site.is_removed(0).await.then_some(())).await;
-    within(TIMEOUT, async || purges_are_done(&site.database_url).then_some(())).await;
-    assert!(
-        is_hit(&site.edge.get(&format!("/api/charts/{}/rox", site.hashes[1])).await),
-        "only tags are purged"
-    );
-}
-
-/// What is removed while nothing purges the edge is gone with the first purge of a database.
-#[tokio::test]
-async fn first_purge_empties_the_edge() {
-    let mut site = Site::start(2).await;
-    site.follow.kill();
-    TestDatabase::psql_on(&site.database_url, "DELETE FROM cdn_purges");
-    site.fill().await;
-    site.remove(0);
-    assert!(
-        is_hit(&site.edge.get(&format!("/api/charts/{}/rox", site.hashes[0])).await),
-        "nothing has purged it"
-    );
-    site.follow = start_follow(&site.database_url, &site.purges);
-    within(TIMEOUT, async || site.is_removed(0).await.then_some(())).await;
-}
-
-#[tokio::test]
-async fn restart_of_postgresql_empties_the_edge_once() {
-    let postgres = PrivatePostgres::start();
-    let site = Site::start_on(None, postgres.url().to_owned(), "", 2).await;
-    site.fill().await;
-    postgres.stop();
-    postgres.restart();
-    within(TIMEOUT, async || purges_are_done(postgres.url()).then_some(())).await;
-    let rox = format!("/api/charts/{}/rox", site.hashes[0]);
-    assert!(!is_hit(&site.edge.get(&rox).await));
-    tokio::time::sleep(PURGED_AFTER).await;
-    assert!(is_hit(&site.edge.get(&rox).await));
-}
-
 #[tokio::test]
 async fn errors_of_varnish_are_problem_details() {
     let varnish = PrivateVarnish::start(fixed_address(), fixed_address(), "\"127.0.0.1\"").await;

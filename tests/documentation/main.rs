@@ -4,7 +4,6 @@
 mod api_examples;
 mod citations;
 mod decisions;
-mod errors;
 mod layout;
 mod line_lengths;
 mod links;

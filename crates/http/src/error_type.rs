@@ -1,13 +1,14 @@
 //! The types of errors that the API responds with.
 
 use axum::http::StatusCode;
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Schema, SchemaFormat};
 
 /// The type of an error response (docs/api.md, "Errors"). A closed set, so that metrics can be labelled with
 /// it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(prefix = "/problems/", serialize_all = "kebab-case")]
 pub enum ErrorType {
     /// A query parameter is invalid.
     BadParameter,
@@ -81,28 +82,8 @@ impl ErrorType {
 
     /// The `type` of the problem. Clients match on it, a relative reference: it never changes.
     #[must_use]
-    pub const fn problem_type(self) -> &'static str {
-        match self {
-            Self::BadParameter => "/problems/bad-parameter",
-            Self::MalformedHash => "/problems/malformed-hash",
-            Self::MalformedBody => "/problems/malformed-body",
-            Self::NotFound => "/problems/not-found",
-            Self::ExportWithdrawn => "/problems/export-withdrawn",
-            Self::ChangesLost => "/problems/changes-lost",
-            Self::MethodNotAllowed => "/problems/method-not-allowed",
-            Self::RequestTimeout => "/problems/request-timeout",
-            Self::ContentTooLarge => "/problems/content-too-large",
-            Self::UnsupportedMediaType => "/problems/unsupported-media-type",
-            Self::RangeNotSatisfiable => "/problems/range-not-satisfiable",
-            Self::UriTooLong => "/problems/uri-too-long",
-            Self::BadHost => "/problems/bad-host",
-            Self::RateLimited => "/problems/rate-limited",
-            Self::Unavailable => "/problems/unavailable",
-            Self::Overloaded => "/problems/overloaded",
-            Self::DeadlineExceeded => "/problems/deadline-exceeded",
-            Self::ShuttingDown => "/problems/shutting-down",
-            Self::Internal => "/problems/internal",
-        }
+    pub fn problem_type(self) -> &'static str {
+        self.into()
     }
 
     /// The `title` of the problem, the same for every error of this type.
@@ -150,4 +131,17 @@ pub(crate) fn problem_type_schema() -> Schema {
     let format = SchemaFormat::Custom("uri-reference".to_owned());
     let text = ObjectBuilder::new().schema_type(Type::String).format(Some(format));
     text.extensions(Some(extensions)).build().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_type_is_documented() {
+        let documented = include_str!("../../../docs/api.md");
+        for problem in ErrorType::ALL.iter().map(|error| error.problem_type()) {
+            assert!(documented.contains(&format!("| `{problem}` |")), "{problem}");
+        }
+    }
 }

@@ -18,20 +18,13 @@ pub(crate) struct RequestSampler {
     rate_limiter: HttpRateLimiter,
 }
 
-/// Whether a request has a span.
-#[derive(Debug)]
-enum SpanDecision {
-    Unsampled,
-    Root,
-    ChildOf(RemoteParent),
-}
-
 impl RequestSampler {
     pub(crate) const fn new(sampler: Sampler, rate_limiter: HttpRateLimiter) -> Self {
         Self { sampler, rate_limiter }
     }
 
-    /// Creates the span of a request, disabled unless it is sampled. It records neither path, query, host nor
+    /// Creates the span of a request, disabled unless it is sampled: a trusted proxy decides with its
+    /// `traceparent`, and that of any other client is ignored. It records neither path, query, host nor
     /// address.
     pub(crate) fn span(
         &self,
@@ -41,27 +34,18 @@ impl RequestSampler {
         method: MethodLabel,
         route: Option<&str>,
     ) -> Span {
-        match self.decide(request, peer) {
-            SpanDecision::Unsampled => Span::none(),
-            SpanDecision::Root => root_span(id, method, route),
-            SpanDecision::ChildOf(parent) => {
-                let span = root_span(id, method, route);
-                parent.set_on(&span);
-                span
-            }
-        }
-    }
-
-    /// A trusted proxy decides with its `traceparent`. That of any other client is ignored.
-    fn decide(&self, request: &Request, peer: PeerAddress) -> SpanDecision {
         if self.sampler.is_off() {
-            return SpanDecision::Unsampled;
+            return Span::none();
         }
-        match self.remote_parent(request, peer) {
-            Some(parent) if parent.is_sampled() => SpanDecision::ChildOf(parent),
-            None if self.sampler.sample() => SpanDecision::Root,
-            Some(_) | None => SpanDecision::Unsampled,
+        let parent = self.remote_parent(request, peer);
+        if !parent.as_ref().map_or_else(|| self.sampler.sample(), RemoteParent::is_sampled) {
+            return Span::none();
         }
+        let span = root_span(id, method, route);
+        if let Some(parent) = parent {
+            parent.set_on(&span);
+        }
+        span
     }
 
     /// Whether the peer is a trusted proxy.

@@ -3,10 +3,12 @@
 use chart_index_domain::ReadError;
 use chart_index_domain::search::Engine;
 use chart_index_instrumentation::{Counter, child_span, metrics};
+use strum::IntoStaticStr;
 use tracing::Instrument;
 
 /// Whether an engine is searched first or after another one failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub(crate) enum Role {
     /// The engine that is searched first.
     Primary,
@@ -14,19 +16,9 @@ pub(crate) enum Role {
     Fallback,
 }
 
-impl Role {
-    const ALL: [Self; 2] = [Self::Primary, Self::Fallback];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Primary => "primary",
-            Self::Fallback => "fallback",
-        }
-    }
-}
-
 /// How a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 enum SearchOutcome {
     Success,
     /// The engine was unavailable or too slow.
@@ -38,23 +30,12 @@ enum SearchOutcome {
 }
 
 impl SearchOutcome {
-    const ALL: [Self; 4] = [Self::Success, Self::Unavailable, Self::Unsupported, Self::Error];
-
     const fn new<T>(result: &Result<T, ReadError>) -> Self {
         match result {
             Ok(_) => Self::Success,
             Err(ReadError::Unavailable { .. }) => Self::Unavailable,
             Err(ReadError::Unsupported { .. }) => Self::Unsupported,
             Err(ReadError::Failed { .. }) => Self::Error,
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Unavailable => "unavailable",
-            Self::Unsupported => "unsupported",
-            Self::Error => "error",
         }
     }
 }
@@ -71,14 +52,17 @@ pub(crate) struct SearchMetrics {
 
 impl Default for SearchMetrics {
     fn default() -> Self {
+        use SearchOutcome::{Error, Success, Unavailable, Unsupported};
         let (requests, responses) =
             (&metrics().chart_index_search_requests_total, &metrics().chart_index_search_responses_total);
         Self {
             requests: ENGINES.map(|engine| {
-                SearchOutcome::ALL.map(|outcome| requests.with([engine.as_str(), outcome.as_str()]))
+                [Success, Unavailable, Unsupported, Error]
+                    .map(|outcome| requests.with([engine.as_str(), outcome.into_str()]))
             }),
-            responses: ENGINES
-                .map(|engine| Role::ALL.map(|role| responses.with([engine.as_str(), role.as_str()]))),
+            responses: ENGINES.map(|engine| {
+                [Role::Primary, Role::Fallback].map(|role| responses.with([engine.as_str(), role.into_str()]))
+            }),
         }
     }
 }

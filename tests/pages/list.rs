@@ -439,7 +439,7 @@ async fn large_sets_show_a_spectrum() {
     assert!(spectrum.starts_with("50 charts, 1.20 to 6.00<p><b>4K</b> <a href=\"/charts/"), "{spectrum}");
     assert!(
         spectrum.contains(
-            "title=\"0\" class=\"level l1\"><span class=\"vh\">difficulty </span>1.20</a> <a href="
+            "title=\"0\" class=\"level l1\"><span class=\"vh\">difficulty </span>1.20<span class=\"vh\"> 0</span></a> <a href="
         ),
         "{spectrum}"
     );

@@ -7,8 +7,13 @@ const HEADERS = ["content-type", "cache-control", "etag", "retry-after"];
 function addCopy(code) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "copy", textContent: "Copy" });
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(code.textContent.trimEnd());
-    button.textContent = "Copied";
+    try {
+      await navigator.clipboard.writeText(code.textContent.trimEnd());
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Press Ctrl+C";
+    }
     setTimeout(() => (button.textContent = "Copy"), 2000);
   });
   code.before(button);
@@ -23,9 +28,10 @@ async function send(link) {
   paragraph.after(box);
   box.textContent = "Sending …";
   try {
-    // A browser does not say where a redirect to another site leads.
-    const response = await fetch(link.href, { redirect: link.pathname.startsWith("/go/") ? "manual" : "follow" });
-    box.textContent = response.type === "opaqueredirect" ? "A redirect to the page of the source." : await described(response);
+    // These may lead to another site; a browser does not say where.
+    const leaves = /^\/go\/|\/rox$/.test(link.pathname);
+    const response = await fetch(link.href, { redirect: leaves ? "manual" : "follow" });
+    box.textContent = response.type === "opaqueredirect" ? "A redirect to another site." : await described(response);
   } catch {
     box.textContent = "The index does not respond.";
   }

@@ -224,7 +224,8 @@ async function showLibrary() {
 }
 
 function folderLine({ name, files, charts, readAt, isComplete, handle }) {
-  const time = element("time", { dateTime: new Date(readAt).toISOString() }, new Date(readAt).toLocaleDateString("en", { dateStyle: "medium" }));
+  const at = new Date(readAt).toISOString();
+  const time = element("time", { dateTime: at }, at.slice(0, 10));
   const numbers = `: ${counted(charts, "chart")} in ${counted(files, "file")}, ${isComplete ? "" : "not completely "}read `;
   const line = element("li", {}, element("b", {}, element("bdi", {}, name)), numbers, time, " ");
   if (!handle) return line;

@@ -507,7 +507,7 @@ function addShelfButtons() {
 
 function toggleShelf(event) {
   const { shelf: hash } = event.target.closest?.("[data-shelf]")?.dataset ?? {};
-  if (!hash) return;
+  if (!hash || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const hashes = chosen();
   const others = hashes.filter((other) => other !== hash);

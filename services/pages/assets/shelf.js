@@ -24,9 +24,10 @@ export async function showLongShelf(shelf, pathOf) {
   const found = await load(pathOf(hashes.slice(first, first + PAGE)));
   if (location.hash !== asked) return;
   if (!found) return "The charts could not be loaded.";
-  const shown = `${first + 1}–${Math.min(first + PAGE, hashes.length)} of ${hashes.length} charts`;
+  const charts = `${hashes.length.toLocaleString("en")} chart${hashes.length === 1 ? "" : "s"}`;
+  const shown = `${first + 1}–${Math.min(first + PAGE, hashes.length)} of ${charts}`;
   shelf.dataset.hashes = hashes.join(" ");
-  shelf.querySelector(".head p").textContent = hashes.length > PAGE ? shown : `${hashes.length} chart${hashes.length === 1 ? "" : "s"}`;
+  shelf.querySelector(".head p").textContent = hashes.length > PAGE ? shown : charts;
   const note = document.createElement("p");
   note.className = "note";
   const missing = found.querySelector(":scope > .note")?.firstChild.data ?? "";

@@ -25,14 +25,14 @@ struct AboutTemplate {
 
 /// How to reach the operator.
 #[derive(Debug, PartialEq, Eq)]
-struct Contact {
-    text: String,
+pub(crate) struct Contact {
+    pub(crate) text: String,
     /// The URL of a link; `None` if the text is neither a URL nor an e-mail address.
-    url: Option<String>,
+    pub(crate) url: Option<String>,
 }
 
 impl Contact {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let is_url = ["https://", "http://", "mailto:"].iter().any(|scheme| text.starts_with(scheme));
         let is_address = text.contains('@') && !text.contains(char::is_whitespace);
         let url = if is_url { Some(text.to_owned()) } else { is_address.then(|| format!("mailto:{text}")) };

@@ -14,6 +14,7 @@ use utoipa::openapi::{Contact, Info, InfoBuilder, License, OpenApi, OpenApiBuild
 
 use super::openapi_words::{describe_operations, describe_schemas, external_docs, operations};
 use super::reference;
+use crate::about;
 use crate::settings::{PagesSettings, PublicUrl};
 
 /// The document of the whole API.
@@ -86,10 +87,17 @@ fn info(operator: &OperatorArguments) -> Info {
         .build()
 }
 
-/// The contact that the operator configured: an e-mail address or a URL.
+/// The contact that the operator configured: an e-mail address, a URL or a text.
 fn contact_of(text: &str) -> Contact {
-    let (address, url) = if text.contains('@') { (Some(text), None) } else { (None, Some(text)) };
-    Contact::builder().name(Some("Operator")).email(address).url(url).build()
+    let contact = Contact::builder();
+    match about::Contact::new(text) {
+        about::Contact { text, url: None } => contact.name(Some(text)),
+        about::Contact { text, url: Some(url) } if url.starts_with("mailto:") => {
+            contact.name(Some("Operator")).email(Some(text))
+        }
+        about::Contact { url, .. } => contact.name(Some("Operator")).url(url),
+    }
+    .build()
 }
 
 /// The licence of the records, not that of the program.

@@ -121,9 +121,14 @@ fn operator_names_contact_licence_and_terms() {
         let settings = PagesSettings { operator, ..PagesSettings::default() };
         serde_json::to_value(document(&settings)).unwrap()
     };
-    for (contact, field) in [("me@example.org", "email"), ("https://example.org/contact", "url")] {
+    for (contact, expected) in [
+        ("me@example.org", json!({"name": "Operator", "email": "me@example.org"})),
+        ("mailto:me@example.org", json!({"name": "Operator", "email": "me@example.org"})),
+        ("https://example.org/@me", json!({"name": "Operator", "url": "https://example.org/@me"})),
+        ("ask in the chat", json!({"name": "ask in the chat"})),
+    ] {
         let document = with(contact, "CC0-1.0");
-        assert_eq!(document["info"]["contact"][field], contact);
+        assert_eq!(document["info"]["contact"], expected);
         assert_eq!(document["info"]["termsOfService"], "https://example.org/terms");
     }
     for (license, field) in [("CC0-1.0", "identifier"), ("https://example.org/licence", "url")] {

@@ -125,7 +125,7 @@ fn numbers(charts: [&Chart; 2]) -> Vec<Line> {
         of("Difficulty", |chart| chart.rating.map(Rating::value), |value| format!("{value:.2}")),
         of("Keys", |chart| Some(chart.numbers.keys.get().into()), |value| format::decimal(value, 0)),
         of("BPM", |chart| Some(tenths(chart.numbers.bpm_main)), format::bpm),
-        of("Length", |chart| Some(f64::from((chart.numbers.length_ms + 500) / 1_000)), length),
+        of("Length", |chart| Some(f64::from(format::whole_seconds(chart.numbers.length_ms))), length),
         of("Notes", |chart| Some(chart.numbers.notes.into()), |value| format::decimal(value, 0)),
         of("Long notes", |chart| Some(chart.numbers.ln_share().into()), percent),
         of("Average/s", |chart| Some(tenths(chart.numbers.density_avg)), format::density),
@@ -149,7 +149,7 @@ fn patterns(charts: [&Chart; 2]) -> Vec<Line> {
     reason = "lengths of charts and their differences"
 )]
 fn length(seconds: f64) -> String {
-    format::length(seconds as u32 * 1_000)
+    format::length_of_seconds(seconds as u32)
 }
 
 fn tenths(value: f64) -> f64 {

@@ -65,9 +65,18 @@ pub(crate) fn density(number: f64) -> String {
     decimal(number, 1)
 }
 
+/// The whole seconds of a length, as they are shown.
+pub(crate) fn whole_seconds(ms: u32) -> u32 {
+    ms / 1_000 + u32::from(ms % 1_000 >= 500)
+}
+
 /// A length: `1:32`, `1:02:03`.
 pub(crate) fn length(ms: u32) -> String {
-    let seconds = (ms + 500) / 1_000;
+    length_of_seconds(whole_seconds(ms))
+}
+
+/// The same of a number of seconds.
+pub(crate) fn length_of_seconds(seconds: u32) -> String {
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
@@ -107,14 +116,14 @@ pub(crate) fn bounds(bounds: Bounds, format: impl Fn(f64) -> String) -> String {
 /// A length in milliseconds that a filter names, which may have a fraction of a second.
 pub(crate) fn filter_length(ms: f64) -> String {
     let seconds = ms / 1000.0;
-    if seconds.fract() == 0.0 && seconds < f64::from(u32::MAX / 1_000) {
+    if seconds.fract() == 0.0 && seconds < f64::from(u32::MAX) {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "within the range of u32"
         )]
-        let ms = ms as u32;
-        length(ms)
+        let seconds = seconds as u32;
+        length_of_seconds(seconds)
     } else {
         format!("{} s", decimal(seconds, 3))
     }
@@ -122,7 +131,7 @@ pub(crate) fn filter_length(ms: f64) -> String {
 
 /// The seconds of a filter as its field shows them: whole ones as `1:40`.
 pub(crate) fn length_field(seconds: String) -> String {
-    seconds.parse().map_or(seconds, |whole: u32| length(whole.saturating_mul(1_000)))
+    seconds.parse().map_or(seconds, length_of_seconds)
 }
 
 /// The seconds of a length such as `1:40` or `1:02:03`.
@@ -211,13 +220,22 @@ mod tests {
 
     #[test]
     fn lengths_have_minutes_and_seconds() {
-        for (ms, expected) in
-            [(0, "0:00"), (499, "0:00"), (500, "0:01"), (92_000, "1:32"), (3_723_000, "1:02:03")]
-        {
+        for (ms, expected) in [
+            (0, "0:00"),
+            (499, "0:00"),
+            (500, "0:01"),
+            (92_000, "1:32"),
+            (3_723_000, "1:02:03"),
+            (u32::MAX, "1193:02:47"),
+        ] {
             assert_eq!(length(ms), expected);
         }
-        for (ms, expected) in [(64_100.0, "64.1 s"), (90_000.0, "1:30"), (1e12, "1,000,000,000 s")] {
+        for (ms, expected) in [(64_100.0, "64.1 s"), (90_000.0, "1:30"), (1e13, "10,000,000,000 s")] {
             assert_eq!(filter_length(ms), expected);
+        }
+        for (seconds, expected) in [("9999999", "2777:46:39"), ("99999999999", "99999999999"), ("1.5", "1.5")]
+        {
+            assert_eq!(length_field(seconds.to_owned()), expected);
         }
     }
 

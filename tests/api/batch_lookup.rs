@@ -101,6 +101,9 @@ async fn invalid_requests_are_4xx() {
         assert_eq!(problem["type"], format!("/problems/{kind}"), "{name}");
         assert_eq!(problem.get("parameter").and_then(|name| name.as_str()), parameter, "{name}");
     }
+    // A parameter of single lookups only.
+    let response = index.client.send(Method::POST, &format!("{PATH}?variant=x"), JSON, hashes(1)).await;
+    assert_eq!(response.status, 200);
     for headers in [
         &[("content-type", "text/plain")][..],
         &[("content-type", "application/x-www-form-urlencoded")],

@@ -15,11 +15,16 @@ async fn form_of_an_error_follows_accept_and_path() {
         ("/chartsets/0000000000000000", "text/html", HTML),
         ("/api/nowhere", BROWSER.1, problem),
         ("/api/chartsets/0000000000000000", BROWSER.1, problem),
+        ("/?keys=9", BROWSER.1, HTML),
+        ("/?keys=9", "application/json", problem),
+        ("/shelf?add=x", BROWSER.1, HTML),
+        ("/shelf?add=x", "*/*", problem),
     ] {
         let response = site.client.get_with(path, &[("accept", accept)]).await;
+        let status = if path.contains('?') { 400 } else { 404 };
         assert_eq!(
             (response.status.as_u16(), response.header("content-type")),
-            (404, expected),
+            (status, expected),
             "{path} {accept}"
         );
         assert_eq!(response.header("vary").contains("accept"), !path.starts_with("/api/"), "{path} {accept}");

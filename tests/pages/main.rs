@@ -34,7 +34,7 @@ const PUBLIC_URL: (&str, &str) = ("PUBLIC_URL", "https://charts.example");
 /// A database with the charts of a library, and a service.
 struct Instance {
     database: TestDatabase,
-    _redis: TestRedis,
+    redis: TestRedis,
     service: Service,
 }
 
@@ -45,7 +45,7 @@ impl Instance {
         let variables = [&[("REDIS_URL", redis.url())], variables].concat();
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);
-        Self { database, _redis: redis, service }
+        Self { database, redis, service }
     }
 }
 

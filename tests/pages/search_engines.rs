@@ -124,6 +124,23 @@ async fn browsers_can_search_the_site() {
     assert_eq!(template, format!("{SITE}/?query={{searchTerms}}&sort=relevance"));
     let icon = site.get("/favicon.ico").await;
     assert_eq!((icon.status.as_u16(), icon.header("cache-control")), (204, "public, max-age=300"));
+    let head = site.client.request(reqwest::Method::HEAD, "/favicon.ico", &[]).await;
+    assert_eq!((head.status.as_u16(), head.header("content-length")), (204, ""));
+}
+
+#[tokio::test]
+async fn replicas_with_other_settings_share_no_pages() {
+    let site = Site::new(&library()).await;
+    let variables = [("REDIS_URL", site.redis.url()), PUBLIC_URL];
+    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+    let other = Service::start_with(site.database.url(), &options);
+    let set = format!("/chartsets/{}", site.id_of("Two").await);
+    for path in ["/", &set, "/feed.atom"] {
+        let plain = site.get(path).await.body;
+        let public = other.client().get_with(path, &[BROWSER]).await.body;
+        let [plain, public] = [plain, public].map(|body| String::from_utf8(body).unwrap().contains(SITE));
+        assert_eq!((plain, public), (false, true), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -158,10 +158,11 @@ impl CacheKey {
         Self { fields, ..self }
     }
 
-    /// The key of the same response of replicas whose settings have this digest.
+    /// The key of the same response of replicas with these settings.
     #[must_use]
-    pub const fn with_settings(self, settings: [u8; 4]) -> Self {
-        Self { settings, ..self }
+    pub fn with_settings(self, settings: &str) -> Self {
+        let [a, b, c, d, ..] = *blake3::hash(settings.as_bytes()).as_bytes();
+        Self { settings: [a, b, c, d], ..self }
     }
 
     /// The key of the same list or page of this search engine. Engines never share an entry.
@@ -244,8 +245,8 @@ mod tests {
             (CacheKey::detail(id), format!("ci:1:d:{}", "12".repeat(8))),
             (CacheKey::lookup(hash).with_fields(3), format!("ci:1:l:{}03", "ab".repeat(32))),
             (
-                CacheKey::lookup(hash).with_fields(16).with_settings([1, 2, 3, 0xab]),
-                format!("ci:1:l:{}10010203ab", "ab".repeat(32)),
+                CacheKey::lookup(hash).with_fields(16).with_settings("a"),
+                format!("ci:1:l:{}1017762fdd", "ab".repeat(32)),
             ),
             (CacheKey::chart_source(hash), format!("ci:1:h:{}", "ab".repeat(32))),
         ] {

@@ -18,10 +18,10 @@ use chart_index_ratelimit::{Group, Refusal, Scope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::CachePolicy;
 use crate::error_type::{ErrorType, problem_type_schema};
 use crate::group_budget::rate_limit_headers;
 use crate::text_body::TYPICAL_HEADERS;
-use crate::{CachePolicy, html_headers};
 
 /// The media type of problem details.
 pub(crate) const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -171,10 +171,8 @@ pub enum Resource {
     SourcePage,
     /// The source page of a chart.
     ChartSourcePage,
-    /// The ROX file of a chart: the chart is unknown or has been removed.
+    /// The ROX file of a chart, or what is computed from it: the chart is unknown or has been removed.
     RoxFile,
-    /// The preview of a chart: the chart is unknown, has been removed, or has no preview yet.
-    Preview,
     /// A hash filter of this sequence, or any at all.
     HashFilter,
     /// A chart that its page would show.
@@ -199,7 +197,6 @@ impl fmt::Display for Resource {
             Self::Chartset => "no such chartset",
             Self::SourcePage => "no such chartset, or it has no source page",
             Self::ChartSourcePage => "the chart is unknown or has been removed, or it has no source page",
-            Self::Preview => "the chart is unknown or has been removed, or its preview is not computed yet",
             Self::HashFilter => "there is no such hash filter, or none is built yet",
             Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",
             Self::AnyChartset => "no chartset matches",
@@ -352,7 +349,7 @@ impl ApiError {
 
     const fn cache_policy(&self) -> CachePolicy {
         match self {
-            Self::NotFound(Resource::RoxFile | Resource::Preview) => CachePolicy::RoxNotFound,
+            Self::NotFound(Resource::RoxFile) => CachePolicy::RoxNotFound,
             _ => CachePolicy::NoStore,
         }
     }
@@ -383,24 +380,12 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = self.body();
-        self.into_response_with(PROBLEM_JSON, body.into())
-    }
-}
-
-impl ApiError {
-    /// The response with a page that shows the error at its place, such as at the field of a form.
-    #[must_use]
-    pub fn into_html_response(self, html: String) -> Response {
-        self.into_response_with(html_headers::HTML, html.into())
-    }
-
-    fn into_response_with(self, content_type: HeaderValue, body: Body) -> Response {
-        let mut response = Response::new(body);
+        let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.reserve(TYPICAL_HEADERS);
         headers.insert(CACHE_CONTROL, self.cache_policy().header());
-        headers.insert(CONTENT_TYPE, content_type);
+        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
@@ -477,7 +462,6 @@ mod tests {
             (ApiError::NotFound(Resource::Chartset), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxNotFound),
-            (ApiError::NotFound(Resource::Preview), 404, None, CachePolicy::RoxNotFound),
             (ApiError::ExportWithdrawn, 404, Some("60"), CachePolicy::NoStore),
             (ApiError::ChangesLost, 410, None, CachePolicy::NoStore),
             (ApiError::MalformedHashAt { parameter: "hashes", index: 7 }, 400, None, CachePolicy::NoStore),

@@ -55,11 +55,19 @@ impl ErrorPages {
 
     /// The page for the error of a response; `None` without an error.
     fn render(&self, response: &Response, is_framed: bool) -> Option<String> {
+        if let Some(ErrorInPage(html)) = response.extensions().get() {
+            return Some(html.clone());
+        }
         let error = response.extensions().get::<Arc<ApiError>>()?;
         let request_id = response.headers().get(X_REQUEST_ID)?.to_str().ok()?;
         Some((self.0)(&ErrorPage { is_framed, ..error.page(request_id) }))
     }
 }
+
+/// A page that shows an error at its place, such as at the field of a form: an extension of the response, whose
+/// body it is if the client prefers HTML.
+#[derive(Debug, Clone)]
+pub struct ErrorInPage(pub String);
 
 impl fmt::Debug for ErrorPages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,7 +120,8 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     for element in lines.flat_map(|line| line.split(',')) {
         let (range, parameters) = element.split_once(';').unwrap_or((element, ""));
-        let quality = content_encoding::quality(parameters);
+        let is_weight = |parameter: &&str| parameter.trim_start().starts_with(['q', 'Q']);
+        let quality = content_encoding::quality(parameters.split(';').find(is_weight).unwrap_or_default());
         match range.trim().to_ascii_lowercase().as_str() {
             "text/html" => html.accept(2, quality),
             "text/*" => html.accept(1, quality),
@@ -154,7 +163,8 @@ mod tests {
             (Some("*/*"), false),
             (Some("application/json"), false),
             (Some("text/html"), true),
-            (Some("Text/HTML; charset=utf-8"), false),
+            (Some("Text/HTML; charset=utf-8"), true),
+            (Some("application/json; charset=utf-8, text/html; level=1; q=0.1"), false),
             (Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), true),
             (Some("application/json, text/html;q=0.9"), false),
             (Some("application/json;q=0.5, text/html"), true),

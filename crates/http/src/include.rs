@@ -3,11 +3,13 @@
 use chart_index_cache::CacheKey;
 use chart_index_domain::Chart;
 use chart_index_domain::search::{ParameterError, parse_parameters};
+use strum::IntoStaticStr;
 
 use crate::SourcePages;
 
 /// A group of extension fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum FieldGroup {
     /// The variant of each chart, and charts with the same one.
@@ -38,15 +40,8 @@ impl FieldGroup {
 
     /// The name in the parameter.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Variants => "variants",
-            Self::Rating => "rating",
-            Self::Patterns => "patterns",
-            Self::Chartsets => "chartsets",
-            Self::Links => "links",
-            Self::Updated => "updated",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -94,7 +89,7 @@ impl Include {
     #[must_use]
     pub fn key(self, key: CacheKey, pages: &SourcePages) -> CacheKey {
         let key = key.with_fields(self.0);
-        if self.has(FieldGroup::Links) { key.with_settings(pages.digest()) } else { key }
+        if self.has(FieldGroup::Links) { key.with_settings(&pages.to_string()) } else { key }
     }
 
     /// Removes the extension fields that are not requested.

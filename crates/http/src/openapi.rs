@@ -9,12 +9,12 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{Array, ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::{CachePolicy, ChartsetIdParam, ErrorType, FieldGroup, HashParam, Problem};
-use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_domain::{ChartOccurrence, ChartsetId, NoteHash};
 
 /// The responses of an operation, by status.
 pub type Responses = std::collections::BTreeMap<String, RefOr<Response>>;
@@ -29,6 +29,13 @@ const PROBLEM: &str = "application/problem+json";
 #[must_use]
 pub fn extension() -> Extensions {
     [("x-extension", true)].into_iter().collect()
+}
+
+/// The chartsets that hold a chart. The derive macro drops extensions of arrays.
+#[must_use]
+pub fn chartsets_schema() -> Array {
+    let items = Ref::from_schema_name(ChartOccurrence::name());
+    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
 }
 
 /// The query parameter `include`. Its values are separated by commas, or in several parameters.

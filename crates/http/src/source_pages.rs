@@ -1,5 +1,6 @@
 //! The settings for the public pages of the sources, each a flag and an environment variable.
 
+use std::fmt;
 use std::str::FromStr;
 
 use chart_index_domain::{PublicSource, Source, SourceKind, SourceRef};
@@ -40,13 +41,6 @@ impl SourcePages {
         format!("{}/{reference}", page.0.as_str().trim_end_matches('/'))
     }
 
-    /// Differs between replicas with other pages.
-    pub(crate) fn digest(&self) -> [u8; 4] {
-        let pages = format!("{} {}", self.alpha_source_page.0, self.beta_source_page.0);
-        let [a, b, c, d, ..] = *blake3::hash(pages.as_bytes()).as_bytes();
-        [a, b, c, d]
-    }
-
     /// The set or pack that a URL shows: that of its page, or one below it. `None` for any other text.
     #[must_use]
     pub fn source_of(&self, text: &str) -> Option<PublicSource> {
@@ -56,6 +50,13 @@ impl SourcePages {
         pages
             .into_iter()
             .find_map(|(kind, page)| Some(PublicSource { kind, reference: page.reference(&url)? }))
+    }
+}
+
+/// Both addresses: what responses with links depend on.
+impl fmt::Display for SourcePages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.alpha_source_page.0, self.beta_source_page.0)
     }
 }
 

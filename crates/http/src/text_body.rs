@@ -102,17 +102,7 @@ impl TextBody {
     ///
     /// [`ReadError::Failed`] if the value cannot be serialized: serialization is the last step of a read.
     pub fn json(value: &impl Serialize) -> Result<Self, ReadError> {
-        Self::json_sized(value, TYPICAL_JSON_BYTES)
-    }
-
-    /// Like [`TextBody::json`], for a body of known size: a buffer of `expected_bytes` is not reallocated
-    /// unless the body is longer.
-    ///
-    /// # Errors
-    ///
-    /// As for [`TextBody::json`].
-    pub fn json_sized(value: &impl Serialize, expected_bytes: usize) -> Result<Self, ReadError> {
-        let mut bytes = Vec::with_capacity(expected_bytes);
+        let mut bytes = Vec::with_capacity(TYPICAL_JSON_BYTES);
         serde_json::to_writer(&mut bytes, value)
             .map_err(|error| ReadError::Failed { operation: "serialize response", source: error.into() })?;
         Ok(Self::new(bytes))
@@ -229,9 +219,10 @@ fn tagged_response(status: StatusCode, tag: &EntityTag, policy: CachePolicy, bod
     response
 }
 
-/// The absence of a body. For an empty body hyper sends `Content-Length: 0`, which is wrong on a 304, where it
+/// The absence of a body. For an empty body axum sends `Content-Length: 0`, which is wrong on a 304, where it
 /// describes the full response, and forbidden on a 204 (RFC 9110, section 8.6).
-pub(crate) struct NoBody;
+#[derive(Debug)]
+pub struct NoBody;
 
 impl HttpBody for NoBody {
     type Data = Bytes;

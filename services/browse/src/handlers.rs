@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, State};
+use axum::extract::{RawQuery, State};
 use axum::http::header::LOCATION;
-use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{SearchQuery, parse_query_string};
+use chart_index_domain::search::parse_query_string;
 use chart_index_domain::{ChartsetId, NoteHash, PublicSource, ReadError, SourceRef};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
@@ -28,33 +27,6 @@ use crate::search_engines::{JsonFormat, ListPage, ListRead};
 /// Names the engine that the page of a list comes from.
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 
-/// Extracts the query string of a list.
-pub(crate) struct ListQueryParams(pub(crate) SearchQuery);
-
-impl<S: Sync> FromRequestParts<S> for ListQueryParams {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Ok(Self(parse_query_string(parts.uri.query().unwrap_or_default())?))
-    }
-}
-
-/// Extracts the parameters of a detail.
-pub(crate) struct DetailParams {
-    id: ChartsetId,
-    include: Include,
-}
-
-impl<S: Sync> FromRequestParts<S> for DetailParams {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let ChartsetIdParam(id) = ChartsetIdParam::from_request_parts(parts, state).await?;
-        let include = Include::of_query(parts.uri.query().unwrap_or_default(), FieldGroup::OF_DETAILS)?;
-        Ok(Self { id, include })
-    }
-}
-
 /// `GET /api/chartsets`.
 #[utoipa::path(
     get,
@@ -66,9 +38,10 @@ impl<S: Sync> FromRequestParts<S> for DetailParams {
 )]
 pub(crate) async fn list(
     State(state): State<Arc<BrowseState>>,
-    ListQueryParams(query): ListQueryParams,
+    RawQuery(query): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
+    let query = parse_query_string(&query.unwrap_or_default())?;
     let read = ListRead { cache: &state.cache, headers: &headers };
     let ListPage { engine, body, .. } = state.engines.read_page(read, query, &Arc::new(JsonFormat)).await?;
     let mut response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
@@ -87,9 +60,11 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn detail(
     State(state): State<Arc<BrowseState>>,
-    DetailParams { id, include }: DetailParams,
+    ChartsetIdParam(id): ChartsetIdParam,
+    RawQuery(query): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
+    let include = Include::of_query(&query.unwrap_or_default(), FieldGroup::OF_DETAILS)?;
     let key = detail_key(&state, id, include);
     let fill = {
         let state = Arc::clone(&state);

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use chart_index_cache::{CacheKey, Filled};
-use chart_index_domain::search::{PageRequest, SearchQuery};
-use chart_index_domain::{ChartsetId, ReadError};
-use chart_index_http::{ApiError, CachePolicy, RequestHeaders, Resource, ResponseCache, TextBody};
+use chart_index_domain::ChartsetId;
+use chart_index_domain::search::{PageRequest, SearchQuery, parse_query_string};
+use chart_index_http::{ApiError, CachePolicy, RequestHeaders, Resource, ResponseCache};
 use serde::Deserialize;
 
-use crate::handlers::ListQueryParams;
 use crate::openapi::{FilterParameters, RandomResponses};
-use crate::{BrowseState, ListRead, PageFormat, Search, SearchEngines};
+use crate::search_engines::JsonFormat;
+use crate::{BrowseState, ListRead, SearchEngines};
 
 /// `GET /api/random`: redirects to the detail of any chartset that the filters admit.
 #[utoipa::path(
@@ -28,8 +27,9 @@ use crate::{BrowseState, ListRead, PageFormat, Search, SearchEngines};
 )]
 pub(crate) async fn random(
     State(state): State<Arc<BrowseState>>,
-    ListQueryParams(query): ListQueryParams,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
+    let query = parse_query_string(&query.unwrap_or_default())?;
     let id = choose_chartset(&state.engines, &state.cache, &query).await?;
     let location = [(LOCATION, format!("/api/chartsets/{id}"))];
     Ok((StatusCode::SEE_OTHER, CachePolicy::NoStore, location).into_response())
@@ -49,51 +49,24 @@ pub async fn choose_chartset(
         let page = PageRequest::clamped(i64::try_from(number).unwrap_or(i64::MAX), 1);
         let query = SearchQuery { page, after: None, ..query.clone() };
         let read = ListRead { cache, headers: &RequestHeaders::default() };
-        let page = engines.read_page(read, query, &Arc::new(ChoiceFormat)).await?;
-        Ok::<_, ApiError>(Choice::parse(page.body.bytes()))
+        let page = engines.read_page(read, query, &Arc::new(JsonFormat)).await?;
+        serde_json::from_slice::<Choice>(page.body.bytes()).map_err(|error| ApiError::Internal(error.into()))
     };
     let first = choose(1).await?;
     let number = fastrand::u64(1..=first.total.max(1));
     let chosen = if number == 1 { first } else { choose(number).await? };
-    chosen.id.ok_or(ApiError::NotFound(Resource::AnyChartset))
+    let chosen = chosen.items.first().ok_or(ApiError::NotFound(Resource::AnyChartset))?;
+    Ok(chosen.id)
 }
 
-/// A chartset of the list by its position.
+/// What a list with at most one chartset says of it.
+#[derive(Deserialize)]
 struct Choice {
     total: u64,
-    id: Option<ChartsetId>,
+    items: Vec<Item>,
 }
-
-impl Choice {
-    /// Reads `<total> <id>`.
-    fn parse(text: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(text);
-        let (total, id) = text.split_once(' ').unwrap_or((&text, ""));
-        Self { total: total.parse().unwrap_or(0), id: id.parse().ok() }
-    }
-}
-
-/// The total of the list, and the id of the first chartset of the page.
-struct ChoiceFormat;
 
 #[derive(Deserialize)]
 struct Item {
     id: ChartsetId,
-}
-
-impl PageFormat for ChoiceFormat {
-    fn cache_key(name: &[u8]) -> CacheKey {
-        CacheKey::page(&[b"choice ", name].concat())
-    }
-
-    async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
-        let page = search.find_page(&search.query).await?;
-        let id = |item: &Item| item.id.to_string();
-        let first = page.items.first().map(|item| serde_json::from_str(item.as_str())).transpose();
-        let first: Option<Item> = first
-            .map_err(|error| ReadError::Failed { operation: "choose a chartset", source: error.into() })?;
-        let id = first.as_ref().map(id).unwrap_or_default();
-        let response = TextBody::new(format!("{} {id}", page.total)).into_cached();
-        Ok(Filled { response, position: page.position })
-    }
 }

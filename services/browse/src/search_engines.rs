@@ -90,7 +90,7 @@ impl SearchEngines {
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
         let engine = self.primary.engine();
-        let key = F::cache_key(&format.with_name(cache_name(query)?, false)).searched_by(engine);
+        let key = format.cache_key(&format.with_name(cache_name(query)?, false)).searched_by(engine);
         if read.cache.older_text(key, read.headers).is_none() {
             return self.read_page_of(Role::Fallback, fallback, read, query, format).await;
         }
@@ -126,7 +126,7 @@ impl SearchEngines {
             metrics: Arc::clone(&self.metrics),
         };
         let name = format.with_name(cache_name(query)?, search.is_fallback);
-        let key = F::cache_key(&name).searched_by(engine.engine());
+        let key = format.cache_key(&name).searched_by(engine.engine());
         let fill = {
             let format = Arc::clone(format);
             move || async move { format.fill(search).await }
@@ -194,7 +194,7 @@ impl Search {
 /// A response that one search engine fills, cached by engine.
 pub trait PageFormat: Send + Sync + 'static {
     /// The cache key of a page with this name, a list or a page. The search engine is added to it.
-    fn cache_key(name: &[u8]) -> CacheKey;
+    fn cache_key(&self, name: &[u8]) -> CacheKey;
 
     /// Adds to the name what else the body depends on.
     fn with_name(&self, name: Vec<u8>, _is_fallback: bool) -> Vec<u8> {
@@ -208,14 +208,13 @@ pub trait PageFormat: Send + Sync + 'static {
 pub(crate) struct JsonFormat;
 
 impl PageFormat for JsonFormat {
-    fn cache_key(name: &[u8]) -> CacheKey {
+    fn cache_key(&self, name: &[u8]) -> CacheKey {
         CacheKey::list(name)
     }
 
     async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
         let page = search.find_page(&search.query).await?;
-        let list = ListBody::new(&page, &search.query);
-        let response = TextBody::json_sized(&list, list.capacity())?.into_cached();
+        let response = TextBody::json(&ListBody::new(&page, &search.query))?.into_cached();
         Ok(Filled { response, position: page.position })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_cache::CachedResponse;
 use chart_index_domain::{NoteHash, ReadError};
@@ -16,7 +16,6 @@ use crate::batch_request::{BatchItem, BatchRequest, IdentifierField, Subject};
 use crate::json_object::JsonObject;
 use crate::lookup_body::LookupBody;
 use crate::openapi::{BatchParameters, BatchResponses};
-use crate::parameters::IncludeParams;
 use crate::{LookupState, charts, variants};
 
 /// `POST /api/charts/lookup`.
@@ -32,11 +31,11 @@ use crate::{LookupState, charts, variants};
 )]
 pub(crate) async fn charts(
     State(state): State<Arc<LookupState>>,
-    query: IncludeParams,
+    RawQuery(query): RawQuery,
     headers: RequestHeaders,
     JsonRequest(JsonObject(request)): JsonRequest<JsonObject<BatchRequest>>,
 ) -> Result<Response, ApiError> {
-    let include = query.include;
+    let include = Include::of_query(&query.unwrap_or_default(), FieldGroup::OF_LOOKUPS)?;
     let items = request.items(include)?;
     // On another runtime: for a thousand hashes this takes milliseconds, in which the thread of this connection
     // would serve no other request.
@@ -142,9 +141,7 @@ fn write_item(
     let unknown = match response {
         Some(CachedResponse::Found(_)) => Vec::new(),
         Some(CachedResponse::NotFound) | None => {
-            let lookup =
-                request.hash.map_or_else(LookupBody::unidentified, |hash| LookupBody::new(hash, None));
-            serde_json::to_vec(&lookup).map_err(internal)?
+            serde_json::to_vec(&LookupBody::new(request.hash, None)).map_err(internal)?
         }
     };
     let lookup = match response {
@@ -170,7 +167,7 @@ async fn read_charts(
 ) -> Result<Vec<CachedResponse>, ReadError> {
     let known = charts::read_charts(state, hashes, include).await?;
     let response = |hash: &NoteHash| match known.get(hash) {
-        Some(chart) => Ok(TextBody::json(&LookupBody::new(*hash, Some(chart)))?.into_cached()),
+        Some(chart) => Ok(TextBody::json(&LookupBody::new(Some(*hash), Some(chart)))?.into_cached()),
         None => Ok(CachedResponse::NotFound),
     };
     hashes.iter().map(response).collect()

@@ -4,7 +4,7 @@ use std::array::TryFromSliceError;
 use std::error::Error;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
@@ -23,7 +23,7 @@ use tracing::Instrument;
 
 use crate::lookup_body::LookupBody;
 use crate::openapi::{ChartResponses, LookupParameters, PreviewResponses, RoxResponses};
-use crate::parameters::ChartParams;
+use crate::parameters::parse_lookup;
 use crate::rox_response::rox_response;
 use crate::variants;
 use crate::{LookupState, charts};
@@ -39,12 +39,13 @@ use crate::{LookupState, charts};
 )]
 pub(crate) async fn chart(
     State(state): State<Arc<LookupState>>,
-    ChartParams { hash, query }: ChartParams,
+    HashParam(hash): HashParam,
+    RawQuery(query): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let include = query.include;
+    let (include, variant) = parse_lookup(&query.unwrap_or_default())?;
     let (key, cached) = if include.has(FieldGroup::Variants) {
-        let request = VariantRequest { hash: Some(hash), variant: query.variant };
+        let request = VariantRequest { hash: Some(hash), variant };
         let fill = {
             let state = Arc::clone(&state);
             async move || variants::response(&request, &variants::find(&state, request, include).await?)
@@ -61,7 +62,7 @@ pub(crate) async fn chart(
     };
     let body = match cached {
         Some(known) => known,
-        None => TextBody::json(&LookupBody::new(hash, None))?,
+        None => TextBody::json(&LookupBody::new(Some(hash), None))?,
     };
     let response = body.into_response(&headers, CachePolicy::Lookup, MediaType::Json);
     Ok((state.cache.cdn_headers(&key), response).into_response())
@@ -75,7 +76,7 @@ async fn read_chart(
     let Some(known) = charts::read_chart(state, hash, include).await? else {
         return Ok(CachedResponse::NotFound);
     };
-    Ok(TextBody::json(&LookupBody::new(hash, Some(&known)))?.into_cached())
+    Ok(TextBody::json(&LookupBody::new(Some(hash), Some(&known)))?.into_cached())
 }
 
 /// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404
@@ -194,7 +195,7 @@ pub(crate) async fn preview(
     };
     let key = CacheKey::preview(hash);
     let Some(preview) = state.cache.read_text(key, &headers, fill).await? else {
-        return Ok(not_found(&state, &key, Resource::Preview));
+        return Ok(not_found(&state, &key, Resource::RoxFile));
     };
     let response = preview.into_response(&headers, CachePolicy::Rox, MediaType::Json);
     Ok((state.cache.cdn_headers(&key), response).into_response())

@@ -1,11 +1,10 @@
 //! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
 use chart_index_domain::{Chart, ChartOccurrence, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
-use chart_index_http::openapi::extension;
+use chart_index_http::openapi::chartsets_schema;
 use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Array, ArrayBuilder, Ref};
 
 /// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
@@ -76,30 +75,15 @@ pub(crate) struct VariantBody<'a> {
     chartsets: &'a [ChartOccurrence],
 }
 
-/// The derive macro drops extensions of arrays.
-pub(crate) fn chartsets_schema() -> Array {
-    let items = Ref::from_schema_name(ChartOccurrence::name());
-    ArrayBuilder::new().items(items).max_items(Some(8)).extensions(Some(extension())).build()
-}
-
 impl<'a> LookupBody<'a> {
-    /// The body of a lookup without variants.
-    pub(crate) fn new(hash: NoteHash, known: Option<&'a KnownChart>) -> Self {
-        Self::of(Some(hash), known)
-    }
-
     /// The body of a lookup with `include=variants`.
     pub(crate) fn with_variants(hash: Option<NoteHash>, found: &'a ChartVariants) -> Self {
         let (variants, variants_total) = (Some(variants(found)), Some(found.total));
-        Self { variants, variants_total, ..Self::of(hash, found.known.as_ref()) }
+        Self { variants, variants_total, ..Self::new(hash, found.known.as_ref()) }
     }
 
-    /// The body of a lookup of a chart that is unknown and has no known hash.
-    pub(crate) const fn unidentified() -> Self {
-        Self::of(None, None)
-    }
-
-    const fn of(chart_hash: Option<NoteHash>, known: Option<&'a KnownChart>) -> Self {
+    /// The body of a lookup without variants; without a hash, that of a chart with no known hash.
+    pub(crate) const fn new(chart_hash: Option<NoteHash>, known: Option<&'a KnownChart>) -> Self {
         let (status, sources, chart, chartsets) = match known {
             Some(KnownChart { chart, sources, chartsets }) => {
                 (Status::Known, Some(sources.as_slice()), Some(chart), chartsets.as_slice())

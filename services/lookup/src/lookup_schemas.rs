@@ -3,12 +3,12 @@
 #![expect(dead_code, reason = "schemas")]
 
 use chart_index_domain::{Chart, ChartOccurrence, FileMd5, NoteHash, Source};
-use chart_index_http::openapi::extension;
+use chart_index_http::openapi::{chartsets_schema, extension};
 use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::lookup_body::{VariantBody, chartsets_schema};
+use crate::lookup_body::VariantBody;
 
 /// The body of a lookup.
 pub(crate) struct ChartLookup;

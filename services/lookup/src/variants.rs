@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError, Variant};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, Include, MediaType, RequestHeaders, Resource, SourcePages, TextBody,
+    ApiError, CachePolicy, FieldGroup, Include, MediaType, PathParam, RequestHeaders, Resource, SourcePages,
+    TextBody,
 };
 use chart_index_store::{ChartVariants, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
@@ -17,7 +18,7 @@ use tracing::Instrument;
 
 use crate::lookup_body::{LookupBody, VariantChartsBody};
 use crate::openapi::{VariantParameters, VariantResponses};
-use crate::parameters::VariantParams;
+use crate::parameters::parse_variant;
 use crate::{LookupState, charts};
 
 /// `GET /api/variants/{variant}`. A variant that no chart has is 200 without items.
@@ -32,9 +33,12 @@ use crate::{LookupState, charts};
 )]
 pub(crate) async fn variant_charts(
     State(state): State<Arc<LookupState>>,
-    VariantParams { variant, include }: VariantParams,
+    PathParam(text): PathParam,
+    RawQuery(query): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
+    let variant = parse_variant(&text)?;
+    let include = Include::of_query(&query.unwrap_or_default(), FieldGroup::OF_VARIANTS)?;
     let key = CacheKey::extended(&[b"variant ", &variant.as_bytes()[..]].concat());
     let key = include.key(key, &state.source_pages);
     let fill = {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{Bounds, Direction, Sort};
 use chart_index_domain::{
     Chart, ChartInChartset, ChartPage, Distributions, ListedChart, NoteHash, Pattern, ReadError,
     SimilarChart, VariantTiming,
 };
-use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource};
 use chart_index_store::{ChartVariant, ChartVariants, VariantRequest};
 
 use crate::PagesState;
@@ -39,20 +38,15 @@ pub(crate) async fn chart(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let name = [b"chart ", hash.as_bytes().as_slice()].concat();
-    let key = CacheKey::page(&name);
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read(&state, hash).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    let fill = async move |state: Arc<PagesState>| read(&state, hash).await;
+    let body = state.read(&name, Resource::Chart, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
 /// The page has no similar charts, no variants, no other charts of its set, or no comparison if only their
 /// query fails.
-async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
-    let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
+async fn read(state: &PagesState, hash: NoteHash) -> Result<Option<String>, ReadError> {
+    let Some(page) = state.store.chart_page(hash).await? else { return Ok(None) };
     let similar = state.store.similar_charts(hash).await.unwrap_or_default();
     let variants = state.store.chart_variants(&[VariantRequest { hash: Some(hash), variant: None }]).await;
     let variants = variants.unwrap_or_default().pop().unwrap_or_default();
@@ -61,7 +55,7 @@ async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, Read
     let siblings = siblings.map(|listed| listed.charts).unwrap_or_default();
     let known = state.store.distributions().await.unwrap_or_default();
     let template = ChartTemplate::new(&page, siblings, &similar, &variants, &known, state);
-    Ok(TextBody::new(render(&template)?).into_cached())
+    render(&template).map(Some)
 }
 
 #[derive(Template)]

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{ChartsetChart, ChartsetDetail, ChartsetId, ReadError};
-use chart_index_http::{
-    ApiError, CachePolicy, ChartsetIdParam, MediaType, RequestHeaders, Resource, TextBody,
-};
+use chart_index_http::{ApiError, CachePolicy, ChartsetIdParam, MediaType, RequestHeaders, Resource};
 
 use crate::PagesState;
 use crate::bpm::Bpm;
@@ -30,19 +27,14 @@ pub(crate) async fn chartset(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let name = [b"chartset ", id.as_bytes().as_slice()].concat();
-    let key = CacheKey::page(&name);
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read(&state, id).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
+    let fill = async move |state: Arc<PagesState>| read(&state, id).await;
+    let body = state.read(&name, Resource::Chartset, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-async fn read(state: &PagesState, id: ChartsetId) -> Result<CachedResponse, ReadError> {
-    let Some(detail) = state.store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(TextBody::new(render(&ChartsetTemplate::new(&detail, state))?).into_cached())
+async fn read(state: &PagesState, id: ChartsetId) -> Result<Option<String>, ReadError> {
+    let detail = state.store.chartset(id).await?;
+    detail.map(|detail| render(&ChartsetTemplate::new(&detail, state))).transpose()
 }
 
 #[derive(Template)]

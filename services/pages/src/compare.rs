@@ -5,10 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{Chart, ListedChart, NoteHash, Pattern, Rating, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource};
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
@@ -26,14 +25,9 @@ pub(crate) async fn page(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let hashes = parse(&query_string.unwrap_or_default())?;
-    let key =
-        CacheKey::page(&[b"compare\0", hashes.map(|hash| *hash.as_bytes()).concat().as_slice()].concat());
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read(&state, hashes).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    let name = [b"compare\0", hashes.map(|hash| *hash.as_bytes()).concat().as_slice()].concat();
+    let fill = async move |state: Arc<PagesState>| read(&state, hashes).await;
+    let body = state.read(&name, Resource::Chart, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
@@ -46,10 +40,10 @@ fn parse(query_string: &str) -> Result<[NoteHash; 2], ParameterError> {
     Ok([hash("a")?, hash("b")?])
 }
 
-async fn read(state: &PagesState, hashes: [NoteHash; 2]) -> Result<CachedResponse, ReadError> {
+async fn read(state: &PagesState, hashes: [NoteHash; 2]) -> Result<Option<String>, ReadError> {
     let charts = state.store.charts_with_curves(&hashes).await?;
-    let [a, b] = charts.as_slice() else { return Ok(CachedResponse::NotFound) };
-    Ok(TextBody::new(render(&CompareTemplate::new([a, b]))?).into_cached())
+    let [a, b] = charts.as_slice() else { return Ok(None) };
+    render(&CompareTemplate::new([a, b])).map(Some)
 }
 
 #[derive(Template)]

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{CreatorChart, ReadError, text};
-use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource};
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
-use crate::feed::ChartFeed;
+use crate::feed::Feed;
 use crate::histogram::Histogram;
 use crate::layout::Layout;
 use crate::render::render;
@@ -35,13 +34,9 @@ pub(crate) async fn page(
     PathParam(name): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::page(&[b"creator\0", name.as_bytes()].concat());
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read(&state, &name).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Creator))?;
+    let key = [b"creator\0", name.as_bytes()].concat();
+    let fill = async move |state: Arc<PagesState>| read(&state, &name).await;
+    let body = state.read(&key, Resource::Creator, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
@@ -51,43 +46,37 @@ pub(crate) async fn feed(
     PathParam(name): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::page(&[b"feed of creator\0", name.as_bytes()].concat());
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read_feed(&state, &name).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Creator))?;
+    let key = [b"feed of creator\0", name.as_bytes()].concat();
+    let fill = async move |state: Arc<PagesState>| read_feed(&state, &name).await;
+    let body = state.read(&key, Resource::Creator, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Atom))
 }
 
-async fn read(state: &PagesState, name: &str) -> Result<CachedResponse, ReadError> {
-    let Some(path) = creators::path(name) else { return Ok(CachedResponse::NotFound) };
+async fn read(state: &PagesState, name: &str) -> Result<Option<String>, ReadError> {
+    let Some(path) = creators::path(name) else { return Ok(None) };
     let occurrences = state.store.charts_of_creator(name, MAX_READ).await?;
     if occurrences.is_empty() {
-        return Ok(CachedResponse::NotFound);
+        return Ok(None);
     }
-    Ok(TextBody::new(render(&CreatorTemplate::new(name, path, occurrences, state))?).into_cached())
+    render(&CreatorTemplate::new(name, path, occurrences, state)).map(Some)
 }
 
-async fn read_feed(state: &PagesState, name: &str) -> Result<CachedResponse, ReadError> {
-    let Some(path) = creators::path(name) else { return Ok(CachedResponse::NotFound) };
+async fn read_feed(state: &PagesState, name: &str) -> Result<Option<String>, ReadError> {
+    let Some(path) = creators::path(name) else { return Ok(None) };
     let mut charts = distinct(state.store.charts_of_creator(name, MAX_READ).await?);
     if charts.is_empty() {
-        return Ok(CachedResponse::NotFound);
+        return Ok(None);
     }
     charts.truncate(MAX_ENTRIES);
     let hashes: Vec<_> = charts.iter().map(|chart| chart.listed.chart.hash).collect();
     let changed = state.store.changed_times(&hashes).await?;
-    let feed = ChartFeed {
+    let feed = Feed {
         title: format!("Chart Index: charts by {name}"),
         path: feed_path(&path),
         name: path.trim_start_matches('/').replace('/', ":"),
         page: path,
     };
-    let site = state.settings.public_url.as_ref().map_or("", |url| url.as_str());
-    let charts = charts.iter().map(|chart| &chart.listed.chart);
-    Ok(TextBody::new(feed.write(charts, &changed, site)?).into_cached())
+    feed.of_charts(charts.iter().map(|chart| &chart.listed.chart), &changed, state.site()).map(Some)
 }
 
 fn feed_path(page: &str) -> String {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{ChartPage, NoteHash, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource};
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
@@ -22,19 +21,15 @@ pub(crate) async fn embed(
     PageHash(hash): PageHash,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::page(&[b"embed ", hash.as_bytes().as_slice()].concat());
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read(&state, hash).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    let name = [b"embed ", hash.as_bytes().as_slice()].concat();
+    let fill = async move |state: Arc<PagesState>| read(&state, hash).await;
+    let body = state.read(&name, Resource::Chart, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
-    let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(TextBody::new(render(&EmbedTemplate::new(&page))?).into_cached())
+async fn read(state: &PagesState, hash: NoteHash) -> Result<Option<String>, ReadError> {
+    let page = state.store.chart_page(hash).await?;
+    page.map(|page| render(&EmbedTemplate::new(&page))).transpose()
 }
 
 #[derive(Template)]

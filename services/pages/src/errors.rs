@@ -31,7 +31,7 @@ pub(crate) fn error_pages() -> ErrorPages {
 /// The heading of an error, and what is wrong.
 fn words(error: &ErrorPage) -> (&'static str, &str) {
     match (error.status, error.missing) {
-        (_, Some(Resource::Chart | Resource::RoxFile | Resource::Preview)) => (
+        (_, Some(Resource::Chart | Resource::RoxFile)) => (
             "No chart is at this address",
             "Its notes may have changed, and with them its hash, or its creator had it removed",
         ),

@@ -35,8 +35,8 @@ pub(crate) async fn feed(
 struct AtomFormat(Arc<PagesState>);
 
 impl PageFormat for AtomFormat {
-    fn cache_key(name: &[u8]) -> CacheKey {
-        CacheKey::page(&[b"feed ", name].concat())
+    fn cache_key(&self, name: &[u8]) -> CacheKey {
+        self.0.key(&[b"feed ", name].concat())
     }
 
     async fn fill(&self, search: Search) -> Result<Filled, ReadError> {
@@ -46,13 +46,22 @@ impl PageFormat for AtomFormat {
         let sets = SetView::all(items, Vec::new(), Vec::new(), &query.search);
         let ids: Vec<ChartsetId> = sets.iter().filter_map(|set| set.id.parse().ok()).collect();
         let updated = self.0.store.updated_times(&ids).await?;
-        let feed = FeedTemplate::new(
-            &query,
-            sets,
-            &updated,
-            self.0.settings.public_url.as_ref().map_or("", |url| url.as_str()),
-        );
-        Ok(Filled { response: TextBody::new(render(&feed)?).into_cached(), position: page.position })
+        let title = if query.filters().is_empty() {
+            "Chart Index".to_owned()
+        } else {
+            format!("Chart Index: {}", list_title::title(&query))
+        };
+        let feed = Feed {
+            title,
+            page: query.path(),
+            path: query.path_below("/feed.atom"),
+            name: format!("list:{}", query.query_string()),
+        };
+        let updated_of = |id: &str| updated.iter().find(|(known, _)| known.to_string() == id);
+        let entries = sets.iter().filter_map(|set| Some(Entry::of_set(set, updated_of(&set.id)?.1)));
+        let newest = updated.iter().map(|(_, updated)| *updated).max().unwrap_or(0);
+        let text = feed.write(entries.collect(), newest, self.0.site())?;
+        Ok(Filled { response: TextBody::new(text).into_cached(), position: page.position })
     }
 }
 
@@ -79,8 +88,8 @@ struct Entry {
     updated: String,
 }
 
-/// A feed of charts, which is that of a page.
-pub(crate) struct ChartFeed {
+/// A feed, which is that of a page.
+pub(crate) struct Feed {
     pub(crate) title: String,
     /// The path of the page.
     pub(crate) page: String,
@@ -90,10 +99,10 @@ pub(crate) struct ChartFeed {
     pub(crate) name: String,
 }
 
-impl ChartFeed {
+impl Feed {
     /// The feed with these charts in their order. It changes with each chart that `changed` has, also with one
     /// that is no longer known.
-    pub(crate) fn write<'a>(
+    pub(crate) fn of_charts<'a>(
         self,
         charts: impl IntoIterator<Item = &'a Chart>,
         changed: &[(NoteHash, i64)],
@@ -101,6 +110,11 @@ impl ChartFeed {
     ) -> Result<String, ReadError> {
         let changed_at = |hash| changed.iter().find(|(known, _)| *known == hash).map_or(0, |(_, at)| *at);
         let newest = changed.iter().map(|(_, changed)| *changed).max().unwrap_or(0);
+        let entries = charts.into_iter().map(|chart| Entry::of_chart(chart, changed_at(chart.hash)));
+        self.write(entries.collect(), newest, public_url)
+    }
+
+    fn write(self, entries: Vec<Entry>, newest: i64, public_url: &str) -> Result<String, ReadError> {
         render(&FeedTemplate {
             id: match public_url {
                 "" => format!("urn:chart-index:{}", self.name),
@@ -111,41 +125,8 @@ impl ChartFeed {
             public_url,
             list: self.page,
             feed: self.path,
-            entries: charts.into_iter().map(|chart| Entry::of_chart(chart, changed_at(chart.hash))).collect(),
+            entries,
         })
-    }
-}
-
-impl<'a> FeedTemplate<'a> {
-    fn new(
-        query: &ListQuery,
-        sets: Vec<SetView>,
-        updated: &[(ChartsetId, i64)],
-        public_url: &'a str,
-    ) -> Self {
-        let title = if query.filters().is_empty() {
-            "Chart Index".to_owned()
-        } else {
-            format!("Chart Index: {}", list_title::title(query))
-        };
-        let newest = updated.iter().map(|(_, updated)| *updated).max().unwrap_or(0);
-        let updated_of =
-            |id: &str| updated.iter().find(|(known, _)| known.to_string() == id).map(|(_, updated)| *updated);
-        Self {
-            id: match public_url {
-                "" => format!("urn:chart-index:list:{}", query.query_string()),
-                url => format!("{url}{}", query.path_below("/feed.atom")),
-            },
-            title: xml_text(&title),
-            updated: format::rfc3339(newest),
-            public_url,
-            list: query.path(),
-            feed: query.path_below("/feed.atom"),
-            entries: sets
-                .into_iter()
-                .filter_map(|set| Some(Entry::of_set(&set, updated_of(&set.id)?)))
-                .collect(),
-        }
     }
 }
 

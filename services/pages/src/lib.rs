@@ -48,11 +48,13 @@ mod sources;
 mod spectrum;
 mod structured_data;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::routing::get;
 use chart_index_browse::SearchEngines;
-use chart_index_http::{ResponseCache, Routes, SourcePages};
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::ReadError;
+use chart_index_http::{ApiError, RequestHeaders, Resource, ResponseCache, Routes, SourcePages, TextBody};
 use chart_index_ratelimit::{Group, Limits};
 use chart_index_store::Store;
 
@@ -72,6 +74,44 @@ pub struct PagesState {
     pub limits: Limits,
     /// The public URL of the site, and how to reach its operator.
     pub settings: PagesSettings,
+}
+
+impl PagesState {
+    /// The public URL of the site, without a slash at its end; empty if it is not configured.
+    fn site(&self) -> &str {
+        self.settings.public_url.as_ref().map_or("", PublicUrl::as_str)
+    }
+
+    /// The key of a page with this name. Replicas of another release, or with other settings, do not share it.
+    fn key(&self, name: &[u8]) -> CacheKey {
+        static RELEASE: LazyLock<String> = LazyLock::new(assets::Assets::release);
+        let settings = format!("{} {} {}", *RELEASE, self.site(), self.source_pages);
+        CacheKey::page(name).with_settings(&settings)
+    }
+
+    /// Reads a page with this name through the cache.
+    ///
+    /// # Errors
+    ///
+    /// There is no such page, or as for [`ResponseCache::read`].
+    async fn read<Fut>(
+        self: Arc<Self>,
+        name: &[u8],
+        missing: Resource,
+        headers: &RequestHeaders,
+        fill: impl FnOnce(Arc<Self>) -> Fut + Send + 'static,
+    ) -> Result<TextBody, ApiError>
+    where
+        Fut: Future<Output = Result<Option<String>, ReadError>> + Send + 'static,
+    {
+        let state = Arc::clone(&self);
+        let fill = move || async move {
+            let text = fill(state).await?;
+            Ok(text.map_or(CachedResponse::NotFound, |text| TextBody::new(text).into_cached()))
+        };
+        let body = self.cache.read_text(self.key(name), headers, fill).await?;
+        body.ok_or(ApiError::NotFound(missing))
+    }
 }
 
 /// The routes of all pages, of assets and of the OpenAPI document.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -12,7 +13,7 @@ use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, Filled};
 use chart_index_domain::search::{ChartsetPage, ParameterError, SearchQuery, Sort};
 use chart_index_domain::{ChartsetId, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
+use chart_index_http::{ApiError, CachePolicy, ErrorInPage, MediaType, RequestHeaders, TextBody};
 
 use crate::PagesState;
 use crate::closest::{self, Closest};
@@ -70,7 +71,7 @@ async fn list_without_mistake(
     let format = Arc::new(HtmlFormat { state: Arc::clone(state), view: query.view, mistake });
     let page = state.engines.read_page(read, query.search, &format).await?;
     let html = String::from_utf8_lossy(page.body.bytes()).into_owned();
-    Ok(ApiError::from(error).into_html_response(html))
+    Ok((Extension(ErrorInPage(html)), ApiError::from(error)).into_response())
 }
 
 /// `GET /chartsets`: the list has the address `/`.
@@ -124,8 +125,8 @@ struct Mistake {
 }
 
 impl PageFormat for HtmlFormat {
-    fn cache_key(name: &[u8]) -> CacheKey {
-        CacheKey::page(name)
+    fn cache_key(&self, name: &[u8]) -> CacheKey {
+        self.state.key(name)
     }
 
     fn with_name(&self, mut name: Vec<u8>, is_fallback: bool) -> Vec<u8> {

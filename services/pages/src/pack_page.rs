@@ -5,10 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{Chartset, PublicSource, ReadError, SourceKind, SourceRef};
-use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource};
 
 use crate::PagesState;
 use crate::filter_form::source_name;
@@ -32,20 +31,16 @@ pub(crate) async fn pack(
 ) -> Result<Response, ApiError> {
     let number = text.parse().ok().and_then(SourceRef::from_number);
     let pack = number.filter(|pack| pack.as_str() == text).ok_or(ApiError::NotFound(Resource::Pack))?;
-    let key = CacheKey::page(&[b"pack ", text.as_bytes()].concat());
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read(&state, pack).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Pack))?;
+    let name = [b"pack ", text.as_bytes()].concat();
+    let fill = async move |state: Arc<PagesState>| read(&state, pack).await;
+    let body = state.read(&name, Resource::Pack, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-async fn read(state: &PagesState, pack: SourceRef) -> Result<CachedResponse, ReadError> {
+async fn read(state: &PagesState, pack: SourceRef) -> Result<Option<String>, ReadError> {
     let chartsets = state.store.chartsets_of_pack(&pack, MAX_SETS).await?;
     if chartsets.is_empty() {
-        return Ok(CachedResponse::NotFound);
+        return Ok(None);
     }
     let ids: Vec<_> = chartsets.iter().take(MAX_SETS_WITH_CHARTS).map(|set| set.id).collect();
     let charts = state.store.charts_of_chartsets(&ids).await?;
@@ -53,7 +48,7 @@ async fn read(state: &PagesState, pack: SourceRef) -> Result<CachedResponse, Rea
     let histogram = Histogram::of_charts(listed.map(|listed| &listed.chart));
     let items = chartsets.iter().map(SetItem::of).collect::<Result<_, _>>()?;
     let sets = SetView::all(items, charts, Vec::new(), &SearchQuery::default());
-    Ok(TextBody::new(render(&PackTemplate::new(pack, &chartsets, sets, histogram, state))?).into_cached())
+    render(&PackTemplate::new(pack, &chartsets, sets, histogram, state)).map(Some)
 }
 
 pub(crate) fn path(pack: &SourceRef) -> String {

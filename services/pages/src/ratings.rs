@@ -25,11 +25,12 @@ pub(crate) async fn ratings(
 ) -> Result<Response, ApiError> {
     let read = ListRead { cache: &state.cache, headers: &headers };
     let filters = parsed.query.of_any_difficulty().search;
-    let page = state.engines.read_page(read, filters, &Arc::new(HistogramFormat)).await?;
+    let format = Arc::new(HistogramFormat(Arc::clone(&state)));
+    let page = state.engines.read_page(read, filters, &format).await?;
     Ok(page.body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-struct HistogramFormat;
+struct HistogramFormat(Arc<PagesState>);
 
 #[derive(Template)]
 #[template(path = "ratings.html", whitespace = "minimize")]
@@ -38,8 +39,8 @@ struct RatingsTemplate {
 }
 
 impl PageFormat for HistogramFormat {
-    fn cache_key(name: &[u8]) -> CacheKey {
-        CacheKey::page(&[b"ratings ", name].concat())
+    fn cache_key(&self, name: &[u8]) -> CacheKey {
+        self.0.key(&[b"ratings ", name].concat())
     }
 
     async fn fill(&self, search: Search) -> Result<Filled, ReadError> {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, NoBody, RequestHeaders, Resource, TextBody};
 
 use crate::PagesState;
 use crate::render::render;
@@ -42,5 +43,5 @@ pub(crate) async fn open_search(
 
 /// `GET /favicon.ico`: nothing. The icon is in the pages, and no response has an image type.
 pub(crate) async fn favicon() -> Response {
-    (StatusCode::NO_CONTENT, CachePolicy::Redirect, ()).into_response()
+    (StatusCode::NO_CONTENT, CachePolicy::Redirect, Body::new(NoBody)).into_response()
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::{RawQuery, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{ListedChart, NoteHash, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, ErrorInPage, MediaType, RequestHeaders, Resource, TextBody};
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
-use crate::feed::ChartFeed;
+use crate::feed::Feed;
 use crate::format;
 use crate::layout::Layout;
 use crate::list_page::see_other;
@@ -64,14 +64,14 @@ pub(crate) async fn page(
     };
     let error = mistake.as_ref().map(|mistake| mistake.error.clone());
     let html = move |shelf: &Shelf, charts: &[ListedChart], _: &PagesState| {
-        render(&ShelfTemplate::new(shelf, charts, mistake.clone()))
+        render(&ShelfTemplate::new(shelf, charts, mistake))
     };
     let body = read(state, shelf, kind.as_bytes(), html, &headers).await?;
     Ok(match error {
         None => body.into_response(&headers, CachePolicy::Page, MediaType::Html),
         Some(error) => {
             let html = String::from_utf8_lossy(body.bytes()).into_owned();
-            ApiError::from(error).into_html_response(html)
+            (Extension(ErrorInPage(html)), ApiError::from(error)).into_response()
         }
     })
 }
@@ -84,8 +84,7 @@ pub(crate) async fn text(
 ) -> Result<Response, ApiError> {
     let shelf = Asked::parse(&query_string.unwrap_or_default())?.shelf_without_changes()?;
     let text = |_: &Shelf, charts: &[ListedChart], state: &PagesState| {
-        let site = state.settings.public_url.as_ref().map_or("", |url| url.as_str());
-        Ok(charts.iter().map(|listed| line(listed, site)).collect())
+        Ok(charts.iter().map(|listed| line(listed, state.site())).collect())
     };
     let body = read(state, shelf, b"text of shelf\0", text, &headers).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Plain))
@@ -98,28 +97,22 @@ pub(crate) async fn feed(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let shelf = Asked::parse(&query_string.unwrap_or_default())?.shelf_without_changes()?;
-    let key = shelf.cache_key(b"feed of shelf\0");
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read_feed(&state, &shelf).await }
-    };
-    let body = state.cache.read_text(key, &headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    let name = shelf.name_of(b"feed of shelf\0");
+    let fill = async move |state: Arc<PagesState>| read_feed(&state, &shelf).await.map(Some);
+    let body = state.read(&name, Resource::Chart, &headers, fill).await?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Atom))
 }
 
-async fn read_feed(state: &PagesState, shelf: &Shelf) -> Result<CachedResponse, ReadError> {
+async fn read_feed(state: &PagesState, shelf: &Shelf) -> Result<String, ReadError> {
     let charts = state.store.charts_with_curves(&shelf.0).await?;
     let changed = state.store.changed_times(&shelf.0).await?;
-    let feed = ChartFeed {
+    let feed = Feed {
         title: format!("Chart Index: shelf of {}", format::counted(charts.len() as u64, "chart")),
         page: shelf.path("/shelf"),
         path: shelf.path("/shelf.atom"),
         name: format!("shelf:{}", shelf.encoded()),
     };
-    let site = state.settings.public_url.as_ref().map_or("", |url| url.as_str());
-    let charts = charts.iter().map(|listed| &listed.chart);
-    Ok(TextBody::new(feed.write(charts, &changed, site)?).into_cached())
+    feed.of_charts(charts.iter().map(|listed| &listed.chart), &changed, state.site())
 }
 
 /// Reads the charts, unless a current response is cached.
@@ -127,19 +120,15 @@ async fn read(
     state: Arc<PagesState>,
     shelf: Shelf,
     kind: &[u8],
-    write: impl Fn(&Shelf, &[ListedChart], &PagesState) -> Result<String, ReadError> + Send + Sync + 'static,
+    write: impl FnOnce(&Shelf, &[ListedChart], &PagesState) -> Result<String, ReadError> + Send + 'static,
     headers: &RequestHeaders,
 ) -> Result<TextBody, ApiError> {
-    let key = shelf.cache_key(kind);
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move {
-            let charts = state.store.charts_with_curves(&shelf.0).await?;
-            Ok::<CachedResponse, ReadError>(TextBody::new(write(&shelf, &charts, &state)?).into_cached())
-        }
+    let name = shelf.name_of(kind);
+    let fill = async move |state: Arc<PagesState>| {
+        let charts = state.store.charts_with_curves(&shelf.0).await?;
+        write(&shelf, &charts, &state).map(Some)
     };
-    let body = state.cache.read_text(key, headers, fill).await?;
-    body.ok_or(ApiError::NotFound(Resource::Chart))
+    state.read(&name, Resource::Chart, headers, fill).await
 }
 
 impl Asked {
@@ -210,9 +199,9 @@ impl Shelf {
         self.0.iter().flat_map(|hash| *hash.as_bytes()).collect()
     }
 
-    /// The key of a response; no kind is the beginning of another one.
-    fn cache_key(&self, kind: &[u8]) -> CacheKey {
-        CacheKey::page(&[kind, &self.bytes()].concat())
+    /// The name of a response; no kind is the beginning of another one.
+    fn name_of(&self, kind: &[u8]) -> Vec<u8> {
+        [kind, &self.bytes()].concat()
     }
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{Entity, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, PathParam, RequestHeaders, Resource};
 
 use crate::render::render;
 use crate::{PagesState, api_docs, format};
@@ -47,11 +46,9 @@ pub(crate) async fn index(
     State(state): State<Arc<PagesState>>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read_index(&state).await }
-    };
-    respond(&state, "index", &headers, fill).await
+    let fill = async move |state: Arc<PagesState>| read_index(&state).await;
+    let body = state.read(b"sitemap index", Resource::Endpoint, &headers, fill).await?;
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Xml))
 }
 
 /// `GET /sitemaps/{part}.xml`.
@@ -65,36 +62,13 @@ pub(crate) async fn part(
     if number.is_none() && part != OTHER_PAGES {
         return Err(ApiError::NotFound(Resource::Endpoint));
     }
-    let fill = {
-        let state = Arc::clone(&state);
-        move || async move { read_part(&state, number).await }
-    };
-    respond(&state, part, &headers, fill).await
+    let name = format!("sitemap {part}");
+    let fill = async move |state: Arc<PagesState>| read_part(&state, number).await;
+    let body = state.read(name.as_bytes(), Resource::Endpoint, &headers, fill).await?;
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Xml))
 }
 
-async fn respond<F, Fut>(
-    state: &PagesState,
-    name: &str,
-    headers: &RequestHeaders,
-    fill: F,
-) -> Result<Response, ApiError>
-where
-    F: FnOnce() -> Fut + Send + 'static,
-    Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
-{
-    // Replicas with another public URL may share the cache.
-    let key = CacheKey::page(format!("sitemap {} {name}", public_url(state)).as_bytes());
-    let body = state.cache.read_text(key, headers, fill).await?;
-    let body = body.ok_or(ApiError::NotFound(Resource::Endpoint))?;
-    Ok(body.into_response(headers, CachePolicy::Page, MediaType::Xml))
-}
-
-/// Empty if it is not configured: the URLs of a sitemap are absolute, so there is none then.
-fn public_url(state: &PagesState) -> &str {
-    state.settings.public_url.as_ref().map_or("", |url| url.as_str())
-}
-
-async fn read_index(state: &PagesState) -> Result<CachedResponse, ReadError> {
+async fn read_index(state: &PagesState) -> Result<Option<String>, ReadError> {
     let parts = state.store.sitemap_parts().await?;
     let path = |name: &str| format!("/sitemaps/{name}.xml");
     let of_catalogue =
@@ -103,7 +77,7 @@ async fn read_index(state: &PagesState) -> Result<CachedResponse, ReadError> {
     sitemap(state, "sitemapindex", "sitemap", entries)
 }
 
-async fn read_part(state: &PagesState, number: Option<u64>) -> Result<CachedResponse, ReadError> {
+async fn read_part(state: &PagesState, number: Option<u64>) -> Result<Option<String>, ReadError> {
     let entries = match number {
         None => other_pages().map(Entry::without_time).collect(),
         Some(number) => {
@@ -128,16 +102,16 @@ fn other_pages() -> impl Iterator<Item = String> {
     ["/", "/identify", "/about"].into_iter().map(str::to_owned).chain(api_docs::paths())
 }
 
-/// The sitemap, unless it has no entries or no absolute URLs.
+/// The sitemap, unless it has no entries or no absolute URLs, which a sitemap needs.
 fn sitemap(
     state: &PagesState,
     root: &'static str,
     element: &'static str,
     entries: Vec<Entry>,
-) -> Result<CachedResponse, ReadError> {
-    let public_url = public_url(state);
+) -> Result<Option<String>, ReadError> {
+    let public_url = state.site();
     if entries.is_empty() || public_url.is_empty() {
-        return Ok(CachedResponse::NotFound);
+        return Ok(None);
     }
-    Ok(TextBody::new(render(&SitemapTemplate { root, element, public_url, entries })?).into_cached())
+    render(&SitemapTemplate { root, element, public_url, entries }).map(Some)
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Bounds, KeySet, ParameterError, SearchQuery};
 use crate::{Pattern, SourceKind, text};
@@ -17,7 +18,7 @@ use tokens::{Content, Filter, Name, Token};
 pub const MAX_VALUES: usize = 8;
 
 /// Why a part of a typed query is searched for as text, although it looks like a filter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Hint {
     /// The part, as it was typed.
     pub token: String,

@@ -23,9 +23,6 @@ use self::page_request::FeedPageRequest;
 pub(crate) use self::shared_pages::SharedPages;
 use crate::BulkState;
 
-/// Typical size of a change: a third of them are chartsets, with 1 KB for each of their charts.
-const TYPICAL_BYTES: usize = 2_048;
-
 /// A page, as it is sent.
 #[derive(Debug, Clone)]
 pub(crate) struct FeedPageBody {
@@ -89,7 +86,6 @@ async fn read_page(store: &Store, request: FeedPageRequest) -> Result<FeedPageBo
         FeedError::Lost => ApiError::ChangesLost,
         FeedError::Read(error) => error.into(),
     })?;
-    let body = ChangesBody::new(&page, after);
-    let body = TextBody::json_sized(&body, page.entries.len() * TYPICAL_BYTES)?;
+    let body = TextBody::json(&ChangesBody::new(&page, after))?;
     Ok(FeedPageBody { body, end: page.end, is_empty: page.entries.is_empty() })
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use chart_index_cache::CacheKey;
 use chart_index_http::{
     ApiError, CachePolicy, ErrorType, MediaType, PathParam, RequestHeaders, Resource, TextBody,
 };
@@ -85,19 +84,15 @@ pub(crate) async fn section(
 /// read.
 async fn live(docs: &ApiDocs, path: &str, headers: &RequestHeaders) -> Result<Response, ApiError> {
     let page = docs.html.get(path).ok_or(ApiError::NotFound(Resource::Endpoint))?;
-    let key = CacheKey::page(format!("docs {path}").as_bytes());
-    let fill = {
-        let (page, pages) = (page.clone(), Arc::clone(&docs.pages));
-        move || async move {
-            let newest = pages.store.newest_chart().await.unwrap_or_default();
-            let html = String::from_utf8_lossy(page.bytes());
-            Ok(newest
-                .map_or(page.clone(), |newest| TextBody::new(live_links::with_newest(&html, newest)))
-                .into_cached())
-        }
+    let name = format!("docs {path}");
+    let html = String::from_utf8_lossy(page.bytes()).into_owned();
+    let fill = async move |pages: Arc<PagesState>| {
+        let newest = pages.store.newest_chart().await.unwrap_or_default();
+        Ok(Some(newest.map_or(html.clone(), |newest| live_links::with_newest(&html, newest))))
     };
-    let body = docs.pages.cache.read_text(key, headers, fill).await?;
-    Ok(body.unwrap_or_else(|| page.clone()).into_response(headers, CachePolicy::Page, MediaType::Html))
+    let pages = Arc::clone(&docs.pages);
+    let body = pages.read(name.as_bytes(), Resource::Endpoint, headers, fill).await?;
+    Ok(body.into_response(headers, CachePolicy::Page, MediaType::Html))
 }
 
 /// `GET /docs/all`: all pages as one.

@@ -72,7 +72,7 @@ impl PublicApi {
         sampler: Sampler,
         metrics: &'static Metrics,
     ) -> Self {
-        let telemetry = Arc::new(RequestTelemetry::new(&routes, &rate_limiter, sampler, metrics));
+        let telemetry = Arc::new(RequestTelemetry::new(&rate_limiter, sampler, metrics));
         let limits = RequestLimits::new(rate_limiter, config, metrics);
         let around = Around { error_pages: routes.error_pages.clone(), telemetry, limits };
         Self { routes, around }

@@ -16,7 +16,7 @@ use crate::request_log::{HandledRequest, RequestLog};
 use crate::request_metrics::RequestMetrics;
 use crate::request_span::{RequestSampler, record_response};
 use crate::routes::Route;
-use crate::{ApiError, HttpRateLimiter, Routes, request_id};
+use crate::{ApiError, HttpRateLimiter, request_id};
 
 /// Observes the requests of a listener.
 #[derive(Debug)]
@@ -27,17 +27,11 @@ pub(crate) struct RequestTelemetry {
 }
 
 impl RequestTelemetry {
-    /// For these routes.
-    pub(crate) fn new(
-        routes: &Routes,
-        rate_limiter: &HttpRateLimiter,
-        sampler: Sampler,
-        metrics: &'static Metrics,
-    ) -> Self {
+    pub(crate) fn new(rate_limiter: &HttpRateLimiter, sampler: Sampler, metrics: &'static Metrics) -> Self {
         Self {
             log: RequestLog::new(),
             sampler: RequestSampler::new(sampler, rate_limiter.clone()),
-            metrics: RequestMetrics::new(metrics, routes.all()),
+            metrics: RequestMetrics::new(metrics),
         }
     }
 

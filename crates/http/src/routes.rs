@@ -33,8 +33,6 @@ pub trait LongPolling: fmt::Debug + Send + Sync {
 /// a route have none.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
-    /// Its index among all routes.
-    pub(crate) index: usize,
     /// Such as `/api/charts/{hash}`.
     pub(crate) template: &'static str,
     pub(crate) group: Group,
@@ -122,12 +120,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 
     /// The method, the template and the group of each route, in the order in which they were added.
     pub fn groups(&self) -> impl Iterator<Item = (&'static str, &'static str, Group)> {
-        self.all().map(|route| (if route.has_body { "POST" } else { "GET" }, route.template, route.group))
-    }
-
-    /// Each route, in the order in which they were added.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
-        self.all.iter().map(|(route, _)| route)
+        let method = |route: &Route| if route.has_body { "POST" } else { "GET" };
+        self.all.iter().map(move |(route, _)| (method(route), route.template, route.group))
     }
 
     /// Adds the routes of another service.
@@ -161,13 +155,13 @@ impl Routes {
     {
         let mut router = Router::new();
         let mut allowed = BTreeMap::new();
-        for (index, (route, handlers)) in self.all.into_iter().enumerate() {
+        for (route, handlers) in self.all {
             let methods = allowed.entry(route.template).or_insert(AllowedMethods::Read);
             if route.has_body {
                 *methods = AllowedMethods::Post;
             }
             let template = route.template;
-            let route = Extension(Arc::new(Route { index, ..route }));
+            let route = Extension(Arc::new(route));
             let layers = ServiceBuilder::new().layer(route).layer(layers.clone());
             router = router.route(template, handlers.route_layer(layers));
         }
@@ -192,14 +186,6 @@ async fn no_endpoint(request: Request) -> Result<Response, ApiError> {
 
 impl Route {
     fn new(group: Group, template: &'static str) -> Self {
-        Self {
-            index: 0,
-            template,
-            group,
-            is_limited: true,
-            has_body: false,
-            is_framed: false,
-            long_polling: None,
-        }
+        Self { template, group, is_limited: true, has_body: false, is_framed: false, long_polling: None }
     }
 }

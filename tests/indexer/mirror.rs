@@ -44,6 +44,13 @@ impl Origin {
         self.database.run(&[&["export", exports], arguments].concat())
     }
 
+    /// Replaces the ROX file of a chart by one of this chart.
+    pub(crate) fn replace_rox(&self, chart: ChartSpec) {
+        let hash = self.library.osu("../replacement.osu", chart).note_hash();
+        let file = self.library.root().join("../replacement.osu");
+        self.database.run(&["replace-rox", &hash, "--from", file.to_str().unwrap()]);
+    }
+
     pub(crate) fn serve(&self) -> Service {
         self.serve_at(ReplicaAddresses::choose())
     }
@@ -140,10 +147,6 @@ async fn mirrors_of_mirrors_follow_every_change() {
     let Origin { database, library, .. } = &origin;
     let hash = |number| ChartSpec::numbered(number).note_hash();
     let id = |path: &str| database.chartsets()[path].clone();
-    let replacement = |name: &str, chart: ChartSpec| {
-        library.osu(&format!("../{name}.osu"), chart);
-        library.root().join(format!("../{name}.osu")).to_str().unwrap().to_owned()
-    };
     let changes: [(&str, &dyn Fn()); 10] = [
         ("start", &|| ()),
         ("add and update", &|| {
@@ -178,13 +181,11 @@ async fn mirrors_of_mirrors_follow_every_change() {
             database.run(&["ingest", &library.argument(), "--full"]);
         }),
         ("replace a file with other numbers", &|| {
-            let file = replacement("bpm", ChartSpec { bpm: 99.0, ..ChartSpec::numbered(1) });
-            database.run(&["replace-rox", &hash(1), "--from", &file]);
+            origin.replace_rox(ChartSpec { bpm: 99.0, ..ChartSpec::numbered(1) });
         }),
         // The numbers and the size stay.
         ("replace a file with another title", &|| {
-            let file = replacement("title", ChartSpec { title: "eltiT".into(), ..ChartSpec::numbered(4) });
-            database.run(&["replace-rox", &hash(4), "--from", &file]);
+            origin.replace_rox(ChartSpec { title: "eltiT".into(), ..ChartSpec::numbered(4) });
         }),
         ("update", &|| {
             library.osu("alpha/1 one/a.osu", ChartSpec { title: "New".into(), ..ChartSpec::numbered(1) });
@@ -490,9 +491,7 @@ async fn earlier_file_of_a_new_chart_is_not_stored() {
     let earlier = origin.serve().client().get(&path).await.body;
     // The numbers and the size stay.
     let tags = "a \"b\"".into();
-    origin.library.osu("../title.osu", ChartSpec { title: "eltiT".into(), tags, ..ChartSpec::numbered(4) });
-    let file = origin.library.root().join("../title.osu").to_str().unwrap().to_owned();
-    origin.database.run(&["replace-rox", &hash, "--from", &file]);
+    origin.replace_rox(ChartSpec { title: "eltiT".into(), tags, ..ChartSpec::numbered(4) });
     let service = origin.serve();
     let client = service.client();
     let mut page = client.get("/api/changes?limit=1000").await.json();

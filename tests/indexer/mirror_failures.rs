@@ -154,30 +154,49 @@ async fn file_that_cannot_be_read_refuses_its_chartset_only() {
     assert_same(&origin.database, &[&mirror]).await;
 }
 
-/// A replaced file, and a chartset that has changed before it is tried again.
+/// Replaced files, and a chartset that has changed before it is tried again.
 #[tokio::test]
 async fn refused_changes_are_tried_again_as_they_are_now() {
     let origin = Origin::new(Database::new().await);
     let service = origin.serve();
     let (front, mirror) = (Front::new(&service), Mirror::new().await);
     mirror.try_follow(&front.base);
-    front.respond(|path| (path.ends_with("/rox")).then(|| response("502 Bad Gateway", "")));
-    let hash = ChartSpec::numbered(4).note_hash();
+    let requests = Arc::new(AtomicU32::new(0));
+    let refuse = |status: &'static str| {
+        let (requests, replaced) = (Arc::clone(&requests), [1, 2, 3, 4].map(rox_path));
+        front.respond(move |path| {
+            requests.fetch_add(u32::from(replaced.iter().any(|file| file == path)), Ordering::Relaxed);
+            path.ends_with("/rox").then(|| response(status, ""))
+        });
+    };
+    // No replica is late if the file is elsewhere.
+    refuse("302 Found\r\nlocation: http://127.0.0.1:1/rox");
     // The numbers and the size stay.
-    origin.library.osu("../title.osu", ChartSpec { tags: "a \"b\"".into(), ..chart(4, "eltiT") });
-    let file = origin.library.root().join("../title.osu").to_str().unwrap().to_owned();
-    origin.database.run(&["replace-rox", &hash, "--from", &file]);
+    origin.replace_rox(ChartSpec { tags: "a \"b\"".into(), ..chart(4, "eltiT") });
+    origin.replace_rox(chart(3, "eltiT"));
     origin.library.osu("alpha/6 six/a.osu", ChartSpec::numbered(6));
     origin.library.osu("alpha/7 seven/a.osu", ChartSpec::numbered(7));
     origin.database.ingest(&origin.library);
     let run = mirror.try_follow(&front.base);
+    let hash = ChartSpec::numbered(4).note_hash();
     assert!(run.stderr.contains(&format!("refused: chart {hash}: ")), "{}", run.stderr);
     let refused = "SELECT count(*) FROM mirror_refusals";
-    assert_eq!(mirror.database.0.psql(refused), "3");
+    assert_eq!(mirror.database.0.psql(refused), "4");
+    assert_eq!(requests.load(Ordering::Relaxed), 2);
+    // The mirror waits once for those of a page, and not for those that it tries again.
+    refuse("502 Bad Gateway");
+    origin.replace_rox(chart(1, "eltiT"));
+    origin.replace_rox(chart(2, "eltiT"));
+    mirror.try_follow(&front.base);
+    assert_eq!(mirror.database.0.psql(refused), "6");
+    assert!(requests.load(Ordering::Relaxed) <= 2 + 2 + 3 + 1, "{requests:?}");
     front.respond(|_| None);
     origin.database.run(&["remove", "chartset", &origin.database.chartsets()["alpha/6 six"]]);
-    mirror.try_follow(&front.base);
-    assert_eq!(mirror.database.0.psql(refused), "0");
+    // Those of a page at each end of the feed.
+    for left in ["2", "0"] {
+        mirror.try_follow(&front.base);
+        assert_eq!(mirror.database.0.psql(refused), left);
+    }
     assert_same(&origin.database, &[&mirror]).await;
 }
 

@@ -36,7 +36,8 @@ impl Mirror<'_> {
             removed.into_iter().partition(|removed| removed.by_operator);
         self.apply_removals(&by_operator).await?;
         // Before the chartsets, since the records have the numbers of the new files.
-        let not_replaced = self.replace_files(charts, request.after, state).await?;
+        let deadline = Instant::now() + LATE_FOR;
+        let not_replaced = self.replace_files(charts, request.after, state, deadline).await?;
         let mut refused = not_replaced.len();
         self.refuse(&not_replaced).await?;
         let erased = Erased::new(&self.store.removals().await?);

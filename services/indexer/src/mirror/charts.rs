@@ -10,6 +10,7 @@ use chart_index_domain::{ChartDraft, FileDigest, NoteHash};
 use chart_index_store::{MirrorState, RefusedChange, StoreError};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
 
 use super::Mirror;
 use super::page::ChangedChart;
@@ -95,12 +96,14 @@ impl Mirror<'_> {
 
     /// Replaces the ROX files of stored charts that were replaced. While the mirror starts again, also of those
     /// that changed after they were stored: what the feed has lost may have been the file that is stored here.
-    /// The charts are those of the page after a sequence. Returns those that are refused.
+    /// The charts are those of the page after a sequence. Waits for files of late replicas until `deadline`.
+    /// Returns those that are refused.
     pub(super) async fn replace_files(
         &self,
         charts: Vec<ChangedChart>,
         after: u64,
         state: &MirrorState,
+        deadline: Instant,
     ) -> Result<Vec<(RefusedChange, Refusal)>> {
         let is_restart = state.is_starting && state.restarts > 0;
         let suspects: Vec<ChangedChart> =
@@ -120,7 +123,7 @@ impl Mirror<'_> {
             if chart.replacement.is_none() && chart.changed_at_ms < first_seen_ms - CLOCK_TOLERANCE_MS {
                 continue;
             }
-            if let Err(refusal) = self.replace_file(chart.hash, chart.replacement).await? {
+            if let Err(refusal) = self.replace_file(chart.hash, chart.replacement, deadline).await? {
                 let ChangedChart { sequence, hash, .. } = chart;
                 refused.push((RefusedChange { entity: hash.into(), sequence, after }, refusal));
             }
@@ -129,12 +132,16 @@ impl Mirror<'_> {
     }
 
     /// Replaces the ROX file of a stored chart by the one of this digest.
-    async fn replace_file(&self, hash: NoteHash, digest: Option<FileDigest>) -> Result<Result<(), Refusal>> {
+    async fn replace_file(
+        &self,
+        hash: NoteHash,
+        digest: Option<FileDigest>,
+        deadline: Instant,
+    ) -> Result<Result<(), Refusal>> {
         let is_current = |file: &[u8]| digest == Some(blake3::hash(file).into());
         if self.store.rox_files(&[hash]).await?.iter().any(|(_, file)| is_current(file)) {
             return Ok(Ok(()));
         }
-        let deadline = tokio::time::Instant::now() + LATE_FOR;
         loop {
             let refusal = match decode(hash, self.fetch(hash).await?).await? {
                 Ok(chart) if digest.is_none() || chart.rox.as_deref().is_some_and(is_current) => {
@@ -143,10 +150,10 @@ impl Mirror<'_> {
                 Ok(_) => Refusal::late("its ROX file is not the one of the change".to_owned()),
                 Err(refusal) => refusal,
             };
-            if tokio::time::Instant::now() >= deadline {
+            if !refusal.may_be_late || Instant::now() >= deadline {
                 return Ok(Err(refusal));
             }
-            tokio::time::sleep(RETRY_PAUSE).await;
+            sleep(RETRY_PAUSE).await;
         }
     }
 

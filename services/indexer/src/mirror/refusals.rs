@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anyhow::Result;
 use chart_index_domain::Entity;
 use chart_index_store::{MirrorState, RefusedChange};
+use tokio::time::Instant;
 
 use super::Mirror;
 use super::charts::Refusal;
@@ -38,7 +39,8 @@ impl Mirror<'_> {
         page.charts.retain(|chart| is_due(chart.hash.into(), chart.sequence));
         page.chartsets.retain(|chartset| is_due(chartset.id().into(), chartset.sequence));
         let tried = page.charts.len() + page.chartsets.len();
-        let mut refused = self.replace_files(page.charts, after, state).await?;
+        // It has waited for late replicas, and those that are still refused are tried again.
+        let mut refused = self.replace_files(page.charts, after, state, Instant::now()).await?;
         let erased = Erased::new(&self.store.removals().await?);
         page.chartsets.retain(|chartset| !erased.chartsets.contains(&chartset.id()));
         let chartsets = self.try_store(page.chartsets, &erased).await?;

@@ -74,6 +74,21 @@ async fn interrupted_ingest_leaves_complete_chartsets() {
 }
 
 #[tokio::test]
+async fn ingest_can_be_interrupted_at_its_end() {
+    let (database, library) = (Database::new().await, Library::new());
+    library.osu("alpha/1 one/a.osu", ChartSpec::default());
+    let lock = block_table(&database, "chart_percentiles").await;
+    let mut child = indexer_command(database.0.url(), &["ingest", &library.argument()]).spawn().unwrap();
+    wait_until_blocked(&database, "chart_percentiles").await;
+    send_signal(child.id(), "TERM");
+    let (code, _) = within(TIMEOUT, async || child.try_wait().unwrap()).await;
+    assert_eq!(code.code(), Some(130));
+    assert_eq!(database.0.psql("SELECT count(completed_at_ms) FROM last_ingest"), "0");
+    release(&database, lock);
+    database.assert_complete();
+}
+
+#[tokio::test]
 async fn ingest_can_be_interrupted_during_an_outage() {
     let server = PrivatePostgres::start();
     let database = Database(TestDatabase::create_on(server.url()));

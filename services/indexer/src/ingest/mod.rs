@@ -86,16 +86,18 @@ pub(crate) async fn ingest(
     if let Some(store) = &store {
         retry_store_call(&CancellationToken::new(), || store.record_ingest_start()).await?;
     }
+    let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
     let ingest = Ingest::new(store.clone(), inputs, options.full, sampler);
-    let completion = ingest.run(&mut report).await;
+    let mut completion = ingest.run(&mut signalled, &mut report).await;
     let reported = report.finish().and_then(|()| Ok(report.print_summary(&mut std::io::stdout().lock())?));
     if let Some(store) = &store {
         if let Ok(Completion::All) = completion {
-            // Of new charts in removed chartsets.
-            store.withdraw_objects().await?;
-            filter::build(store, Due::AnyChange).await?;
-            percentiles::compute(store, report.has_changes()).await?;
-        } else {
+            completion = tokio::select! {
+                () = signalled => Ok(Completion::Interrupted),
+                completed = complete(store, &report) => completed.map(|()| Completion::All),
+            };
+        }
+        if !matches!(completion, Ok(Completion::All)) {
             filter::build_after_interruption(store).await;
         }
     }
@@ -104,10 +106,19 @@ pub(crate) async fn ingest(
     if completion == Completion::All && report.failed() > 0 {
         bail!("PostgreSQL rejected {}", plural(report.failed() as u64, "chartset"));
     }
-    if let (Some(store), Completion::All) = (&store, completion) {
+    Ok(completion)
+}
+
+/// Does what follows from the chartsets of an ingest that has processed all inputs.
+async fn complete(store: &Store, report: &Report) -> Result<()> {
+    // Of new charts in removed chartsets.
+    store.withdraw_objects().await?;
+    filter::build(store, Due::AnyChange).await?;
+    percentiles::compute(store, report.has_changes()).await?;
+    if report.failed() == 0 {
         retry_store_call(&CancellationToken::new(), || store.record_ingest_end()).await?;
     }
-    Ok(completion)
+    Ok(())
 }
 
 fn find_inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
@@ -170,22 +181,34 @@ impl Ingest {
 
     /// Processes inputs until the last one, a signal, or a failure, and then reports removed charts that no
     /// file has any more.
-    async fn run(mut self, report: &mut Report) -> Result<Completion> {
-        let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
+    async fn run(
+        mut self,
+        signalled: &mut (impl Future<Output = ()> + Unpin),
+        report: &mut Report,
+    ) -> Result<Completion> {
         let Some(store) = self.store.clone() else {
-            return self.process_all(&mut signalled, report).await;
+            return self.process_all(signalled, report).await;
         };
         self.removed = tokio::select! {
-            () = &mut signalled => return Ok(Completion::Interrupted),
+            () = &mut *signalled => return Ok(Completion::Interrupted),
             removed = RemovedCharts::read(&store, &self.stop) => removed?,
         };
         self.writer.erased = self.removed.erased.clone();
-        let completion = self.process_all(&mut signalled, report).await?;
-        // After a signal the process must end soon. The next run decodes the inputs of the last batch again.
-        if completion == Completion::All {
-            self.flush().await?;
-        }
-        match self.removed.unmatched(&store, &self.stop).await {
+        let completion = self.process_all(signalled, report).await?;
+        let is_complete = completion == Completion::All;
+        let end = async {
+            // After a signal the process must end soon. The next run decodes the inputs of the last batch
+            // again.
+            if is_complete {
+                self.flush().await?;
+            }
+            std::mem::take(&mut self.removed).unmatched(&store, &self.stop).await
+        };
+        let unmatched = tokio::select! {
+            () = &mut *signalled, if is_complete => return Ok(Completion::Interrupted),
+            unmatched = end => unmatched,
+        };
+        match unmatched {
             Err(_) if completion == Completion::Interrupted => {}
             unmatched => report.add_unmatched_removals(unmatched?)?,
         }

@@ -71,6 +71,13 @@ async fn state_of_everything_is_printed() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+
+    // It was written while the clock was ahead.
+    let later = exports.path().join(format!("99990101T000000Z-{}", before["export"]["sequence"]));
+    std::fs::rename(before["export"]["path"].as_str().unwrap(), later).unwrap();
+    database.run(&["export", folder]);
+    let export = &status(&database, &arguments)["export"];
+    assert_eq!((&export["chartsets"], &export["isWithdrawn"]), (&json!(1), &json!(false)));
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use utoipa::OpenApi;
 
 use crate::changes::{ChangeItem, ChangesBody, SharedPages};
 pub use crate::changes::{ChangesSettings, LongPolls};
-pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
+pub use crate::exports::{ExportsSettings, NewestExport};
 
 /// What the service needs.
 #[derive(Debug)]

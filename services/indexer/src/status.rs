@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use chart_index_cli::{Causes, format_age};
-use chart_index_domain::{CataloguePoll, ExportManifest, Position};
+use chart_index_domain::{CataloguePoll, Position};
 use chart_index_search::{MeilisearchArguments, NodeReport, NodeUrl, SearchConfig, SearchError, describe};
 use chart_index_store::{CatalogueCounts, HashFilterState, LastIngest, MirrorState, ServerReport, Store};
 use clap::Args;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
-use crate::export::newest_export;
+use crate::export::{NewestExport, newest_export};
 use crate::report::plural;
 use crate::stdout;
 
@@ -54,18 +54,13 @@ struct Status {
     /// With the number of refused changes.
     mirror: Option<(MirrorState, u64)>,
     purged: Option<Position>,
-    /// With its folder, and whether it is withdrawn.
-    export: Option<(PathBuf, ExportManifest, bool)>,
+    export: Option<NewestExport>,
 }
 
 impl Status {
     async fn read(store: &Store, arguments: &StatusArguments) -> Result<Self> {
-        let export = arguments.exports_dir.as_deref().map(newest_export).transpose()?.flatten();
-        let export = match export {
-            Some((path, manifest)) => {
-                let is_withdrawn = store.has_removal_after(manifest.lineage, manifest.sequence).await?;
-                Some((path, manifest, is_withdrawn))
-            }
+        let export = match &arguments.exports_dir {
+            Some(folder) => newest_export(store, folder).await?,
             None => None,
         };
         let mirror = match store.mirror_state().await? {
@@ -113,8 +108,8 @@ impl Status {
                 "refusals": refusals,
             })),
             "purged": self.purged.map(|position| position.sequence),
-            "export": self.export.as_ref().map(|(path, export, is_withdrawn)| json!({
-                "path": path,
+            "export": self.export.as_ref().map(|NewestExport { folder, manifest: export, is_withdrawn }| json!({
+                "path": folder,
                 "sequence": export.sequence,
                 "exportedAtMs": export.exported_at_ms,
                 "chartsets": export.chartsets,
@@ -139,10 +134,10 @@ impl Status {
         lines.extend(self.nodes.iter().map(|(url, node)| ("node", node_text(url, node))));
         lines.extend(self.mirror.iter().map(|(mirror, refusals)| ("mirror", mirror_text(mirror, *refusals))));
         lines.extend(self.purged.map(|position| ("purges", format!("sequence {position}"))));
-        lines.extend(self.export.iter().map(|(path, export, is_withdrawn)| {
+        lines.extend(self.export.iter().map(|NewestExport { folder, manifest: export, is_withdrawn }| {
             let (age, sizes) = (format_age(export.exported_at_ms), sizes(export.chartsets, export.charts));
             let withdrawn = if *is_withdrawn { ", withdrawn since a removal" } else { "" };
-            ("export", format!("{}, {age}, {sizes}{withdrawn}", path.display()))
+            ("export", format!("{}, {age}, {sizes}{withdrawn}", folder.display()))
         }));
         lines
     }

@@ -3,8 +3,9 @@
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::PathBuf;
 
-use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
+use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile, ReadError};
 use chart_index_http::{ApiError, Resource};
+use chart_index_store::Store;
 use clap::Args;
 use tokio::fs::{self, File};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
@@ -27,6 +28,16 @@ pub(crate) struct StoredManifest {
     pub(crate) manifest: ExportManifest,
 }
 
+/// The newest export that is not withdrawn, else the newest one.
+#[derive(Debug)]
+pub struct NewestExport {
+    pub(crate) name: ExportName,
+    /// Its manifest.
+    pub manifest: ExportManifest,
+    /// Whether it is withdrawn: from before the last removal.
+    pub is_withdrawn: Result<bool, ReadError>,
+}
+
 /// A file is not as large as the manifest of its export says.
 #[derive(Debug, thiserror::Error)]
 #[error("{file} of export {name} has {actual} bytes, but {expected} in the manifest")]
@@ -46,24 +57,35 @@ struct MalformedManifest {
 }
 
 impl ExportsSettings {
-    /// Finds the newest export, and returns its name.
-    pub(crate) async fn find_newest(&self) -> Result<ExportName, ApiError> {
-        let folder = self.exports_dir.as_ref().ok_or(NOT_FOUND)?;
-        let mut entries = fs::read_dir(folder).await.map_err(read_error)?;
+    /// Finds the newest export. One that is withdrawn may have a later name, of a clock that was ahead.
+    ///
+    /// # Errors
+    /// There is no export, or one cannot be read.
+    pub async fn find_newest(&self, store: &Store) -> Result<NewestExport, ApiError> {
         let mut newest = None;
-        while let Some(entry) = entries.next_entry().await.map_err(read_error)? {
-            // An export that is being written has another name.
-            newest = newest.max(entry.file_name().to_str().and_then(|name| name.parse().ok()));
+        for name in self.names().await?.into_iter().rev() {
+            let manifest = self.read_manifest(&name).await?.manifest;
+            let is_withdrawn = store.has_removal_after(manifest.lineage, manifest.sequence).await;
+            let export = NewestExport { name, manifest, is_withdrawn };
+            if !matches!(export.is_withdrawn, Ok(true)) {
+                return Ok(export);
+            }
+            newest.get_or_insert(export);
         }
         newest.ok_or(NOT_FOUND)
     }
 
-    /// The manifest of the newest export, which may be withdrawn.
-    ///
-    /// # Errors
-    /// There is no export, or it cannot be read.
-    pub async fn newest_manifest(&self) -> Result<ExportManifest, ApiError> {
-        Ok(self.read_manifest(&self.find_newest().await?).await?.manifest)
+    /// The names of all exports, the newest one last.
+    async fn names(&self) -> Result<Vec<ExportName>, ApiError> {
+        let folder = self.exports_dir.as_ref().ok_or(NOT_FOUND)?;
+        let mut entries = fs::read_dir(folder).await.map_err(read_error)?;
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next_entry().await.map_err(read_error)? {
+            // An export that is being written has another name.
+            names.extend(entry.file_name().to_str().and_then(|name| name.parse::<ExportName>().ok()));
+        }
+        names.sort();
+        Ok(names)
     }
 
     /// Reads the manifest of an export.

@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 use utoipa::IntoResponses;
 
-use super::export_files::{NOT_FOUND, StoredManifest, media_type};
+use super::export_files::{NOT_FOUND, NewestExport, StoredManifest, media_type};
 use super::openapi::{
     ExportNameParam, LatestResponses, ManifestResponses, Ranged, SignatureResponses, file_responses,
 };
@@ -38,9 +38,11 @@ const CHUNK_BYTES: usize = 128 * 1024;
     extensions(("x-extension" = json!(true)))
 )]
 pub(crate) async fn latest(State(state): State<Arc<BulkState>>) -> Result<Response, ApiError> {
-    let name = state.exports.find_newest().await?;
+    let NewestExport { name, is_withdrawn, .. } = state.exports.find_newest(&state.store).await?;
     // Clients cache the redirect, and so should not get one to a manifest that they cannot read.
-    served_manifest(&state, &name).await?;
+    if is_withdrawn? {
+        return Err(ApiError::ExportWithdrawn);
+    }
     let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, [(LOCATION, location)]).into_response())
 }

@@ -8,4 +8,4 @@ pub(crate) mod handlers;
 pub(crate) mod openapi;
 mod range;
 
-pub use export_files::ExportsSettings;
+pub use export_files::{ExportsSettings, NewestExport};

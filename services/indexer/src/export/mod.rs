@@ -36,7 +36,7 @@ use crate::report::plural;
 use crate::signature::SignKey;
 use crate::stdout;
 
-pub(crate) use self::renewal::{Renewal, RenewalArguments, newest_export};
+pub(crate) use self::renewal::{NewestExport, Renewal, RenewalArguments, newest_export};
 
 /// The export may contain what was removed, and `chart-index` would not serve it.
 const REMOVED_MEANWHILE: &str =

@@ -17,7 +17,7 @@ use tracing::Level;
 use super::export_folder::exports_in;
 use super::{ExportOptions, SigningArguments, export};
 
-/// How often the newest export is compared with the last removal.
+/// How often exports are compared with the last removal.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The pause after an error, such as another export to the folder.
 const ERROR_PAUSE: Duration = Duration::from_mins(1);
@@ -35,8 +35,8 @@ pub(crate) struct RenewalArguments {
     operator: OperatorArguments,
 }
 
-/// Writes an export whenever the newest one is from before a removal, with its files apart from the ROX files,
-/// which take too long. Never returns.
+/// Writes an export whenever all are from before a removal, with the files of the newest one apart from the ROX
+/// files, which take too long.
 #[derive(Debug)]
 pub(crate) struct Renewal {
     store: Store,
@@ -74,10 +74,10 @@ impl Renewal {
     }
 
     async fn renew(&mut self) -> Result<()> {
-        let Some((folder, newest)) = newest_export(&self.options.directory)? else { return Ok(()) };
-        if !self.store.has_removal_after(newest.lineage, newest.sequence).await? {
+        let newest = newest_export(&self.store, &self.options.directory).await?;
+        let Some(NewestExport { folder, manifest: newest, is_withdrawn: true }) = newest else {
             return Ok(());
-        }
+        };
         let is_signed = folder.join(ExportManifest::SIGNATURE_FILE).exists();
         ensure!(
             self.options.sign_key.is_some() || !is_signed,
@@ -97,12 +97,33 @@ impl Renewal {
     }
 }
 
-/// The folder of the newest export and its manifest; `None` without exports.
-pub(crate) fn newest_export(exports: &Path) -> Result<Option<(PathBuf, ExportManifest)>> {
-    let Some(name) = exports_in(exports)?.pop() else { return Ok(None) };
-    let folder = exports.join(name.to_string());
-    let manifest = read_manifest(&folder)?;
-    Ok(Some((folder, manifest)))
+/// The newest export that is not withdrawn, else the newest one.
+#[derive(Debug)]
+pub(crate) struct NewestExport {
+    pub(crate) folder: PathBuf,
+    pub(crate) manifest: ExportManifest,
+    pub(crate) is_withdrawn: bool,
+}
+
+/// Finds the newest export in a folder; `None` without exports. One that is withdrawn may have a later name, of
+/// a clock that was ahead.
+pub(crate) async fn newest_export(store: &Store, exports: &Path) -> Result<Option<NewestExport>> {
+    let mut newest = None;
+    for name in exports_in(exports)?.into_iter().rev() {
+        let folder = exports.join(name.to_string());
+        let manifest = match read_manifest(&folder) {
+            // It may be of an earlier format.
+            Err(_) if newest.is_some() => continue,
+            manifest => manifest?,
+        };
+        let is_withdrawn = store.has_removal_after(manifest.lineage, manifest.sequence).await?;
+        let export = NewestExport { folder, manifest, is_withdrawn };
+        if !is_withdrawn {
+            return Ok(Some(export));
+        }
+        newest.get_or_insert(export);
+    }
+    Ok(newest)
 }
 
 fn read_manifest(export: &Path) -> Result<ExportManifest> {

@@ -159,7 +159,7 @@ pub(super) async fn check_exports(arguments: &ServeArguments, store: &Store) -> 
     if let Err(error) = fs::read_dir(folder) {
         return Some(EXPORTS.problem(format!("EXPORTS_DIR: {}: {error}", folder.display())));
     }
-    let newest = match arguments.exports.newest_manifest().await {
+    let newest = match arguments.exports.find_newest(store).await {
         Ok(newest) => newest,
         Err(ApiError::NotFound(_)) => {
             return Some(EXPORTS.warning(format!("no export in {}", folder.display())));
@@ -169,8 +169,8 @@ pub(super) async fn check_exports(arguments: &ServeArguments, store: &Store) -> 
             return Some(EXPORTS.problem(causes));
         }
     };
-    let written = format!("the newest was written {}", format_age(newest.exported_at_ms));
-    Some(match store.has_removal_after(newest.lineage, newest.sequence).await {
+    let written = format!("the newest was written {}", format_age(newest.manifest.exported_at_ms));
+    Some(match newest.is_withdrawn {
         Ok(true) => EXPORTS.warning(format!("{written}, and is withdrawn since a removal")),
         // PostgreSQL has findings of its own.
         Ok(false) | Err(_) => EXPORTS.ok(written),

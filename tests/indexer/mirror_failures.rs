@@ -148,6 +148,11 @@ async fn file_that_cannot_be_read_refuses_its_chartset_only() {
     let run = mirror.try_follow(&front.base);
     assert!(run.stderr.contains(&refused), "{}", run.stderr);
     assert_eq!(mirror.database.0.psql(counts), "4|1");
+    // Nor is it forgotten while its page is shorter.
+    let page = service.client().get("/api/changes?limit=1").await.body;
+    front.respond(move |path| path.starts_with("/api/changes?after=0&").then(|| response("200 OK", &page)));
+    mirror.try_follow(&front.base);
+    assert_eq!(mirror.database.0.psql(counts), "4|1");
     front.respond(|_| None);
     mirror.try_follow(&front.base);
     assert_eq!(mirror.database.0.psql(counts), "5|0");

@@ -34,6 +34,11 @@ impl Mirror<'_> {
         let page = self.upstream.current_page(PageRequest { after, ..next }).await?;
         // If it is lost, so is the position of the mirror, which starts again.
         let Some(mut page) = page else { return Ok(false) };
+        // The page may be shorter than it was.
+        let (due, unseen): (Vec<_>, Vec<_>) = due.into_iter().partition(|due| due.sequence <= page.next);
+        let unseen: Vec<_> =
+            unseen.into_iter().map(|due| RefusedChange { after: page.next, ..due }).collect();
+        self.store.record_refusals(&unseen, now_ms()).await?;
         let sequences: HashMap<Entity, u64> = due.iter().map(|due| (due.entity, due.sequence)).collect();
         let is_due = |entity: Entity, sequence: u64| sequences.get(&entity) == Some(&sequence);
         page.charts.retain(|chart| is_due(chart.hash.into(), chart.sequence));

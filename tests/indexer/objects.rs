@@ -328,20 +328,30 @@ async fn removed_charts_have_no_objects() {
 #[tokio::test]
 async fn interrupted_removals_are_completed() {
     for command in [&["remove", "chart", ""][..], &["objects", "gc"]] {
-        let (site, _library) = Site::ingested().await;
+        let (site, library) = Site::ingested().await;
         let [chart, other] = [1, 2].map(|number| ChartSpec::numbered(number).note_hash());
         // By a command that does not know of the objects.
         site.database.run(&["remove", "chart", &chart]);
         assert_eq!((&*site.places(), site.objects().len()), ("0|3", 3));
         // Killed after the bytes were stored, before the objects were deleted.
-        site.database.0.psql(&format!(
-            "UPDATE rox_files SET bytes = '\\x{}' WHERE hash = '\\x{chart}'",
-            hex(&fs::read(site.object_of(&chart)).unwrap())
-        ));
+        let object = site.object_of(&chart);
+        let content = fs::read(&object).unwrap();
+        let bytes = hex(&content);
+        site.database.0.psql(&format!("UPDATE rox_files SET bytes = '\\x{bytes}' WHERE hash = '\\x{chart}'"));
+        // An ingest cannot delete a folder in place of the object. Its charts are in the hash filter.
+        fs::remove_file(&object).unwrap();
+        fs::create_dir(&object).unwrap();
+        library.osu("alpha/3 three/a.osu", ChartSpec::numbered(4));
+        let run = site.try_run(&["ingest", &library.argument()]);
+        assert_eq!((run.code, run.stderr.contains("object store")), (Some(1), true), "{}", run.stderr);
+        let filter = site.database.run(&["filter"]);
+        assert_eq!(filter, "no chart has changed since the last hash filter\n");
+        fs::remove_dir(&object).unwrap();
+        fs::write(&object, content).unwrap();
         let arguments: Vec<&str> =
             command.iter().map(|argument| if argument.is_empty() { &*chart } else { argument }).collect();
         site.run(&arguments);
-        assert_eq!((&*site.places(), site.objects().len()), ("1|2", 2));
+        assert_eq!((&*site.places(), site.objects().len()), ("1|3", 3));
         assert!(site.object_of(&other).exists());
         site.verified();
     }

@@ -70,9 +70,10 @@ pub(crate) async fn import_verified(
         filter::build_after_interruption(store).await;
     }
     result?;
+    // First, since a client finds no chart that is not in it.
+    filter::build(store, Due::AnyChange).await?;
     // Of new charts in removed chartsets.
     store.withdraw_objects().await?;
-    filter::build(store, Due::AnyChange).await?;
     percentiles::compute(store, counts.has_changes()).await?;
     stdout::print(counts.summary())?;
     if !other_files.is_empty() {

@@ -111,9 +111,10 @@ pub(crate) async fn ingest(
 
 /// Does what follows from the chartsets of an ingest that has processed all inputs.
 async fn complete(store: &Store, report: &Report) -> Result<()> {
+    // First, since a client finds no chart that is not in it.
+    filter::build(store, Due::AnyChange).await?;
     // Of new charts in removed chartsets.
     store.withdraw_objects().await?;
-    filter::build(store, Due::AnyChange).await?;
     percentiles::compute(store, report.has_changes()).await?;
     if report.failed() == 0 {
         retry_store_call(&CancellationToken::new(), || store.record_ingest_end()).await?;

@@ -52,6 +52,8 @@ use anyhow::{Context, Result};
 use chart_index_chartfile::decode_file_name;
 use chart_index_chartfile::local_files::{chart_format, is_archive};
 use chart_index_domain::{ChartsetId, PublicSource, SourceKind, SourceRef};
+use chart_index_telemetry::print;
+use tracing::Level;
 use walkdir::WalkDir;
 
 /// The maximum depth at which chart files are searched below a folder outside the two games.
@@ -221,6 +223,10 @@ impl Library {
             // The games, other folders, and chart files directly in the root.
             (_, 0) => self.collect_entries(path, Some(Layout::Plain), found),
             (Some(_), 1) => self.collect_entries(path, None, found),
+            (Some(_), 2) if is_chart(path) => warn_of_charts_in(&self.ancestor(&parts, 1)),
+            (Some(Layout::BetaPack), 3) if is_chart(path) => {
+                found.insert(self.input(&self.ancestor(&parts, 2), Layout::BetaPack));
+            }
             (Some(Layout::AlphaSet), _) => {
                 found.insert(self.input(&self.ancestor(&parts, 2), Layout::AlphaSet));
             }
@@ -239,8 +245,10 @@ impl Library {
     fn collect_entries(&self, folder: &Path, layout: Option<Layout>, found: &mut BTreeSet<Input>) {
         match list(folder) {
             Ok((has_charts, entries)) => {
-                if let Some(layout) = layout.filter(|_| has_charts) {
-                    found.insert(self.input(folder, layout));
+                match layout {
+                    Some(layout) if has_charts => drop(found.insert(self.input(folder, layout))),
+                    None if has_charts => warn_of_charts_in(folder),
+                    _ => (),
                 }
                 for entry in entries {
                     self.collect(&entry, found);
@@ -294,6 +302,19 @@ impl Library {
     }
 }
 
+fn is_chart(path: &Path) -> bool {
+    chart_format(path).is_some() && path.is_file()
+}
+
+/// Warns of chart files in the folder of a game: neither a set nor a pack has them.
+fn warn_of_charts_in(game: &Path) {
+    let game = game.display();
+    print(
+        Level::WARN,
+        format_args!("chart files directly in {game} are not read: move them to folders in it"),
+    );
+}
+
 /// Whether a folder has chart files directly in it, and the folders and archives in it, sorted. Other files are
 /// not held in memory.
 fn list(folder: &Path) -> std::io::Result<(bool, Vec<PathBuf>)> {
@@ -303,7 +324,7 @@ fn list(folder: &Path) -> std::io::Result<(bool, Vec<PathBuf>)> {
         let (path, kind) = (entry.path(), entry.file_type()?);
         if kind.is_dir() || is_archive(&path) || kind.is_symlink() && path.is_dir() {
             found.push(path);
-        } else if chart_format(&path).is_some() && path.is_file() {
+        } else if is_chart(&path) {
             has_charts = true;
         }
     }
@@ -430,6 +451,8 @@ mod tests {
         "alpha/1 one/a.osu",
         "alpha/1 one/sub/b.osu",
         "alpha/2 two.osz",
+        "alpha/loose.osu",
+        "beta/loose.sm",
         "beta/3 pack/song/a.sm",
         "beta/3 pack/other.zip",
         "beta/3 pack/loose.ssc",
@@ -467,6 +490,9 @@ mod tests {
             ("alpha/2 two.osz", vec![("alpha/2 two", AlphaSet)]),
             ("beta/3 pack/song", vec![("beta/3 pack/song", BetaSong)]),
             ("beta/3 pack/other.zip", vec![("beta/3 pack/other", BetaSong)]),
+            ("beta/3 pack/loose.ssc", vec![("beta/3 pack", BetaPack)]),
+            ("alpha/loose.osu", vec![]),
+            ("beta/loose.sm", vec![]),
             ("beta/4 pack.zip", vec![("beta/4 pack", BetaPack)]),
             ("else", vec![("else/where", Plain), ("else/archive", Plain)]),
         ] {

@@ -1,6 +1,7 @@
 //! The folder of an export while it is written.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -64,10 +65,20 @@ impl ExportFolder {
         // Others may be newer by their names, of a clock that was ahead.
         let others = exports_in(&self.exports)?.into_iter().filter(|name| name != this);
         for name in others.rev().skip(count.get() - 1) {
-            let path = self.exports.join(name.to_string());
-            fs::remove_dir_all(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+            delete(&self.exports.join(name.to_string()))?;
         }
         Ok(())
+    }
+}
+
+/// Deletes an export, which may be deleted already.
+///
+/// # Errors
+/// It cannot be deleted.
+pub(super) fn delete(export: &Path) -> Result<()> {
+    match fs::remove_dir_all(export) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        deleted => deleted.with_context(|| format!("cannot delete {}", export.display())),
     }
 }
 
@@ -149,6 +160,7 @@ mod tests {
         fs::write(exports.path().join("20251122T182049Z-2"), "no export").unwrap();
         folder.keep(&kept[0].parse().unwrap(), NonZeroUsize::new(3).unwrap()).unwrap();
         drop(folder);
+        delete(&exports.path().join("20261122T182049Z-9")).unwrap();
         let file = "20251122T182049Z-2";
         assert_eq!(names(exports.path()), [LOCK, kept[0], file, kept[1], kept[2], "notes"]);
     }

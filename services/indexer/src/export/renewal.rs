@@ -14,7 +14,7 @@ use clap::Args;
 use tokio::runtime::Handle;
 use tracing::Level;
 
-use super::export_folder::exports_in;
+use super::export_folder::{delete, exports_in};
 use super::{ExportOptions, SigningArguments, export};
 
 /// How often exports are compared with the last removal.
@@ -91,7 +91,7 @@ impl Renewal {
             tokio::task::block_in_place(|| Handle::current().block_on(export(&self.store, &self.options)))?;
         // Removals would fill the disk otherwise.
         if let Some(earlier) = self.written.replace(path) {
-            fs::remove_dir_all(&earlier).with_context(|| format!("cannot delete {}", earlier.display()))?;
+            delete(&earlier)?;
         }
         Ok(())
     }

@@ -93,15 +93,19 @@ async fn every_line_of_a_running_command_is_json() {
     let folder = tempfile::tempdir().unwrap();
     let downloads = folder.path().to_str().unwrap();
     let search = ["--meilisearch-url", NOWHERE, "--meilisearch-api-key", "key"];
-    for arguments in
-        [&[&["follow"], &search[..]].concat()[..], &["mirror", NOWHERE, "--downloads", downloads]]
-    {
-        let mut running = RunningIndexer::start(&mut indexer_command(database.0.url(), arguments));
+    let (follow, mirror) =
+        ([&["follow"], &search[..]].concat(), ["mirror", NOWHERE, "--downloads", downloads]);
+    for (url, arguments, expected) in [
+        (database.0.url(), &follow[..], "127.0.0.1"),
+        (database.0.url(), &mirror, "127.0.0.1"),
+        ("postgres://nobody@127.0.0.1:1/none", &mirror, "cannot use the database"),
+    ] {
+        let mut running = RunningIndexer::start(&mut indexer_command(url, arguments));
         let lines = || log(&running.log().join("\n"));
         let has = |level: &str, part: &str| {
             lines().iter().any(|(found, message)| found == level && message.contains(part)).then_some(())
         };
-        within(TIMEOUT, async || has("WARN", "127.0.0.1")).await;
+        within(TIMEOUT, async || has("WARN", expected)).await;
         running.terminate();
         within(TIMEOUT, async || has("WARN", "interrupted: ")).await;
         assert_eq!(running.wait(), Some(130), "{arguments:?}");

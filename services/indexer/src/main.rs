@@ -158,7 +158,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Mirror {
             upstream, objects, downloads, max_download, interval, once, verify_keys, ..
         } => {
-            let store = checked_store().await?;
+            let store = store()?;
             let downloads = downloads.unwrap_or_else(|| std::env::temp_dir().join("chart-index-mirror"));
             let options =
                 MirrorOptions { upstream, objects, downloads, max_download, interval, once, verify_keys };

@@ -23,10 +23,10 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
-use chart_index_domain::Lineage;
+use anyhow::{Context, Result, bail, ensure};
+use chart_index_domain::{Lineage, ReadError};
 use chart_index_instrumentation::metrics;
-use chart_index_store::{MirrorState, ProcessRole, Store};
+use chart_index_store::{MirrorState, ProcessRole, Store, StoreError};
 use chart_index_telemetry::print;
 use reqwest::Url;
 use tracing::Level;
@@ -91,15 +91,22 @@ struct Mirror<'a> {
 /// The index is no mirror of this one and cannot become one; or, up to the end of the feed only, a request or
 /// the store failed.
 pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()> {
-    open(store, options).await?;
-    // A new start may be with another setting, or a later version.
-    store.retry_refusals().await?;
+    let mut pauses = Pauses::new(NODE_RESTART);
+    while let Err(error) = start(store, options).await {
+        if options.once || !is_outage(&error) {
+            return Err(error);
+        }
+        let pause = pauses.next();
+        print(Level::WARN, format_args!("{error:#}; retrying in {pause:.0?}"));
+        tokio::time::sleep(pause).await;
+    }
+    pauses.reset();
     let mut mirror = Mirror {
         store,
         options,
         upstream: Upstream::new(&options.upstream, options.objects.clone())?,
         metrics: MirrorMetrics::new(metrics()),
-        pauses: Pauses::new(NODE_RESTART),
+        pauses,
         applied: Cell::new(0),
         refused: Cell::new(0),
         later_removals: LaterRemovals::default(),
@@ -121,6 +128,22 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
             tokio::time::sleep(pause).await;
         }
     }
+}
+
+/// # Errors
+/// The index is no mirror of the other one and cannot become one, its schema is not the one of this program, or
+/// the store failed.
+async fn start(store: &Store, options: &MirrorOptions) -> Result<()> {
+    store.check_schema().await.context("cannot use the database")?;
+    open(store, options).await?;
+    // It may be with another setting, or a later version.
+    Ok(store.retry_refusals().await?)
+}
+
+/// Whether PostgreSQL is unavailable, or `migrate` has not run yet.
+fn is_outage(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ReadError::Unavailable { .. }))
+        || error.downcast_ref().is_some_and(StoreError::is_unavailable)
 }
 
 /// Reads the state of the mirror.

@@ -71,6 +71,7 @@ async fn latest_redirects_to_the_newest_export() {
     fs::create_dir(exported.exports.path().join("20010101T000000Z-99999")).unwrap();
     fs::create_dir(exported.exports.path().join("99990101T000000Z")).unwrap();
     fs::create_dir(exported.exports.path().join(".partial")).unwrap();
+    fs::write(exported.exports.path().join("99991231T235959Z-1"), "a file").unwrap();
     let response = exported.get("/api/exports/latest", &[]).await;
     assert_eq!(
         (response.status.as_u16(), response.header("location")),

@@ -64,7 +64,13 @@ impl ExportsSettings {
     pub async fn find_newest(&self, store: &Store) -> Result<NewestExport, ApiError> {
         let mut newest = None;
         for name in self.names().await?.into_iter().rev() {
-            let manifest = self.read_manifest(&name).await?.manifest;
+            let manifest = match self.read_manifest(&name).await {
+                // It was deleted meanwhile.
+                Err(ApiError::NotFound(_)) => continue,
+                // It may be of an earlier format.
+                Err(ApiError::Internal(_)) if newest.is_some() => continue,
+                stored => stored?.manifest,
+            };
             let is_withdrawn = store.has_removal_after(manifest.lineage, manifest.sequence).await;
             let export = NewestExport { name, manifest, is_withdrawn };
             if !matches!(export.is_withdrawn, Ok(true)) {
@@ -82,7 +88,10 @@ impl ExportsSettings {
         let mut names = Vec::new();
         while let Some(entry) = entries.next_entry().await.map_err(read_error)? {
             // An export that is being written has another name.
-            names.extend(entry.file_name().to_str().and_then(|name| name.parse::<ExportName>().ok()));
+            let name = entry.file_name().to_str().and_then(|name| name.parse::<ExportName>().ok());
+            let is_folder = fs::metadata(entry.path()).await.map(|metadata| metadata.is_dir());
+            // An error is one of its manifest as well.
+            names.extend(name.filter(|_| is_folder.unwrap_or(true)));
         }
         names.sort();
         Ok(names)

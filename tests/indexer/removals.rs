@@ -139,11 +139,22 @@ async fn list_is_checked_before_it_is_applied() {
     let path = list.to_str().unwrap();
     let chart = ChartSpec::numbered(1).note_hash();
     let good = format!("{{\"kind\":\"chart\",\"chartHash\":\"{chart}\"}}\n");
-    std::fs::write(&list, format!("{good}\n{{\"kind\":\"chartset\",\"id\":\"{chart}\"}}\n")).unwrap();
-    let run = database.try_run(&["remove", "--from", path]);
-    assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains(&format!("line 3 of {path} is not a removal: ")), "{}", run.stderr);
-    assert_eq!(database.run(&["removals", "export"]), "");
+    for (bad, reason) in [
+        (good.replace("chart", "chartset"), "unknown field `chartsetHash`"),
+        (good.replace('}', ",\"erase\":true}"), "unknown field `erase`"),
+        (good.replace("chartHash", "id"), "unknown field `id`"),
+        (good.replace(&chart, "0"), "a chart hash is exactly 64"),
+    ] {
+        std::fs::write(&list, format!("{good}\n{bad}")).unwrap();
+        let run = database.try_run(&["remove", "--from", path]);
+        assert_eq!(run.code, Some(1));
+        assert!(
+            run.stderr.contains(&format!("line 3 of {path} is not a removal: {reason}")),
+            "{}",
+            run.stderr
+        );
+        assert_eq!(database.run(&["removals", "export"]), "");
+    }
     std::fs::write(&list, good).unwrap();
     database.run(&["remove", "--from", path]);
     assert!(database.run(&["removals", "export"]).contains(&chart));

@@ -19,23 +19,49 @@ const BATCH: usize = 200;
 
 /// A line of the list of removals (docs/operations/removals.md, "List").
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListLine {
-    #[serde(flatten)]
-    entry: ListEntry,
-    /// Without it, now.
-    removed_at_ms: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    erased: bool,
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+enum ListLine {
+    Chart {
+        chart_hash: NoteHash,
+        /// Without it, now.
+        removed_at_ms: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        erased: bool,
+    },
+    Chartset {
+        id: ChartsetId,
+        removed_at_ms: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        erased: bool,
+    },
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-enum ListEntry {
-    Chart { chart_hash: NoteHash },
-    Chartset { id: ChartsetId },
+impl From<Removal> for ListLine {
+    fn from(Removal { entity, removed_at_ms, reason, erased }: Removal) -> Self {
+        let removed_at_ms = Some(removed_at_ms);
+        match entity {
+            Entity::Chart(chart_hash) => Self::Chart { chart_hash, removed_at_ms, reason, erased },
+            Entity::Chartset(id) => Self::Chartset { id, removed_at_ms, reason, erased },
+        }
+    }
+}
+
+impl From<ListLine> for Removal {
+    fn from(line: ListLine) -> Self {
+        let (entity, removed_at_ms, reason, erased) = match line {
+            ListLine::Chart { chart_hash, removed_at_ms, reason, erased } => {
+                (Entity::Chart(chart_hash), removed_at_ms, reason, erased)
+            }
+            ListLine::Chartset { id, removed_at_ms, reason, erased } => {
+                (Entity::Chartset(id), removed_at_ms, reason, erased)
+            }
+        };
+        Self { entity, removed_at_ms: removed_at_ms.unwrap_or_else(now_ms), reason, erased }
+    }
 }
 
 /// Removes an entry, or those of a list.
@@ -96,13 +122,8 @@ async fn add(store: &Store, removals: &[Removal]) -> Result<Vec<RemovalOutcome>>
 pub(crate) async fn export(store: &Store) -> Result<()> {
     let removals = store.removals().await?;
     let mut output = BufWriter::new(std::io::stdout().lock());
-    for Removal { entity, removed_at_ms, reason, erased } in removals {
-        let entry = match entity {
-            Entity::Chart(chart_hash) => ListEntry::Chart { chart_hash },
-            Entity::Chartset(id) => ListEntry::Chartset { id },
-        };
-        let line = ListLine { entry, removed_at_ms: Some(removed_at_ms), reason, erased };
-        stdout::write_json(&mut output, &line)?;
+    for removal in removals {
+        stdout::write_json(&mut output, &ListLine::from(removal))?;
     }
     output.flush()?;
     Ok(())
@@ -135,15 +156,9 @@ fn read_list(path: &Path) -> Result<Vec<Removal>> {
         if line.trim().is_empty() {
             continue;
         }
-        let parsed = serde_json::from_str(&line);
-        let ListLine { entry, removed_at_ms, reason, erased } =
-            parsed.with_context(|| format!("line {} of {name} is not a removal", index + 1))?;
-        let entity = match entry {
-            ListEntry::Chart { chart_hash } => Entity::Chart(chart_hash),
-            ListEntry::Chartset { id } => Entity::Chartset(id),
-        };
-        let removed_at_ms = removed_at_ms.unwrap_or_else(now_ms);
-        removals.push(Removal { entity, removed_at_ms, reason, erased });
+        let parsed = serde_json::from_str::<ListLine>(&line);
+        let parsed = parsed.with_context(|| format!("line {} of {name} is not a removal", index + 1))?;
+        removals.push(parsed.into());
     }
     Ok(removals)
 }

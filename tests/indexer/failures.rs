@@ -86,6 +86,12 @@ async fn ingest_can_be_interrupted_at_its_end() {
     assert_eq!(database.0.psql("SELECT count(completed_at_ms) FROM last_ingest"), "0");
     release(&database, lock);
     database.assert_complete();
+    // It is no failure if the reader of the summary closes it.
+    let mut command = indexer_command(database.0.url(), &["ingest", &library.argument()]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(database.0.psql("SELECT count(completed_at_ms) FROM last_ingest"), "1");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The results of a command, on standard output.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 use chart_index_cli::{escape_controls, escape_controls_in_json};
 use serde::Serialize;
@@ -12,6 +12,17 @@ use serde::Serialize;
 /// Standard output cannot be written.
 pub(crate) fn print(line: impl Display) -> io::Result<()> {
     write_line(&mut io::stdout(), line)
+}
+
+/// Takes output that its reader has closed for written, as `head` does.
+///
+/// # Errors
+/// The output cannot be written for another reason.
+pub(crate) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Writes a line of text, with its control characters escaped.

@@ -75,10 +75,11 @@ pub(crate) async fn import_verified(
     // Of new charts in removed chartsets.
     store.withdraw_objects().await?;
     percentiles::compute(store, counts.has_changes()).await?;
-    stdout::print(counts.summary())?;
+    stdout::unless_closed(stdout::print(counts.summary()))?;
     if !other_files.is_empty() {
         let charts = plural(other_files.len() as u64, "chart");
-        stdout::print(format_args!("{charts} stored before with another ROX file, which stays"))?;
+        let others = format_args!("{charts} stored before with another ROX file, which stays");
+        stdout::unless_closed(stdout::print(others))?;
     }
     Ok(())
 }

@@ -43,6 +43,7 @@ use crate::metrics::IngestMetrics;
 use crate::percentiles;
 use crate::report::{ChartsetLine, ChartsetOutcome, Report, plural};
 use crate::song_folder::SongFolder;
+use crate::stdout;
 
 /// Number of inputs that are stored concurrently: enough for the transactions that run and for the next ones.
 const WRITERS: usize = 3 * BATCH;
@@ -89,7 +90,10 @@ pub(crate) async fn ingest(
     let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
     let ingest = Ingest::new(store.clone(), inputs, options.full, sampler);
     let mut completion = ingest.run(&mut signalled, &mut report).await;
-    let reported = report.finish().and_then(|()| Ok(report.print_summary(&mut std::io::stdout().lock())?));
+    let reported = report.finish().and_then(|()| {
+        let printed = report.print_summary(&mut std::io::stdout().lock());
+        Ok(stdout::unless_closed(printed)?)
+    });
     if let Some(store) = &store {
         if let Ok(Completion::All) = completion {
             completion = tokio::select! {

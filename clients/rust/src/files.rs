@@ -5,7 +5,7 @@ use std::fs::{DirEntry, File};
 use std::io::{self, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::archive::{self, ArchivedFile, EntryError};
+use chart_index_chartfile::archive::{self, ArchivedFile};
 use chart_index_chartfile::local_files::{chart_format, is_archive, read_file};
 use chart_index_chartfile::{
     ChartFormat, DecodedFile, Refusal, RefusalKind, decode_file_name, decode_skipping_stored_rox,
@@ -195,7 +195,7 @@ impl ReplacedSimfiles {
 fn hash_path(path: &Path) -> Vec<Hashed> {
     let name: PathBuf = path.iter().map(|part| PathBuf::from(decode_file_name(part).into_owned())).collect();
     let name = name.display().to_string();
-    let unreadable = |error: io::Error| EntryError::Unreadable { reason: error.to_string() };
+    let unreadable = |error: io::Error| Refusal::Unreadable { reason: error.to_string() };
     let mut found = Vec::new();
     if let Some(format) = chart_format(path) {
         hash_content(&name, Some(format), read_file(path).map_err(unreadable), &mut found);
@@ -205,11 +205,10 @@ fn hash_path(path: &Path) -> Vec<Hashed> {
     found
 }
 
-fn hash_archive(name: &str, archive: Result<impl Read + Seek, EntryError>, found: &mut Vec<Hashed>) {
-    let files = archive.and_then(|reader| Ok(archive::read_chart_files(reader)?));
-    let files = match files {
+fn hash_archive(name: &str, archive: Result<impl Read + Seek, Refusal>, found: &mut Vec<Hashed>) {
+    let files = match archive.and_then(archive::read_chart_files) {
         Ok(files) => files,
-        Err(error) => return found.push(refused(name, None, &error)),
+        Err(reason) => return found.push(refused(name, None, &reason)),
     };
     for ArchivedFile { archive, path, content } in files {
         let format = ChartFormat::from_path(&path);
@@ -222,23 +221,21 @@ fn hash_archive(name: &str, archive: Result<impl Read + Seek, EntryError>, found
 fn hash_content(
     name: &str,
     format: Option<ChartFormat>,
-    content: Result<Vec<u8>, EntryError>,
+    content: Result<Vec<u8>, Refusal>,
     found: &mut Vec<Hashed>,
 ) {
     let decoded = match (content, format) {
         // The hash does not need the ROX file.
-        (Ok(bytes), Some(format)) => {
-            decode_skipping_stored_rox(format, &bytes, &|_| true).map_err(Into::into)
-        }
+        (Ok(bytes), Some(format)) => decode_skipping_stored_rox(format, &bytes, &|_| true),
         // Only chart files have content.
         (Ok(_), None) => return,
-        (Err(error), _) => Err(error),
+        (Err(reason), _) => Err(reason),
     };
     match decoded {
-        Err(error) => found.push(refused(name, None, &error)),
+        Err(reason) => found.push(refused(name, None, &reason)),
         Ok(DecodedFile { charts, refused: others }) => {
             found.extend(charts.into_iter().map(|chart| Hashed::Chart(local_chart(name, chart))));
-            found.extend(others.into_iter().map(|other| refused_chart(name, other.chart, other.reason)));
+            found.extend(others.into_iter().map(|other| refused(name, Some(other.chart), &other.reason)));
         }
     }
 }
@@ -259,11 +256,7 @@ fn local_chart(file: &str, chart: ChartDraft) -> LocalChart {
     }
 }
 
-fn refused_chart(file: &str, chart: String, reason: Refusal) -> Hashed {
-    refused(file, Some(chart), &reason.into())
-}
-
-fn refused(file: &str, chart: Option<String>, error: &EntryError) -> Hashed {
-    let (kind, reason) = (RefusalKind::from(error), error.to_string());
+fn refused(file: &str, chart: Option<String>, reason: &Refusal) -> Hashed {
+    let (kind, reason) = (RefusalKind::from(reason), reason.to_string());
     Hashed::Refused(RefusedFile { file: file.to_owned(), chart, kind, reason })
 }

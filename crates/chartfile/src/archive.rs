@@ -57,44 +57,16 @@ pub struct ArchivedFile {
     /// [`Refusal::UnsafePath`] is unchecked and truncated, and is for display only. Empty if it is the archive
     /// that cannot be read.
     pub path: String,
-    /// The bytes of the file, or why they are missing.
-    pub content: Result<Vec<u8>, EntryError>,
+    /// The bytes of the file, or why they are missing. The caller reports a refused chart file and indexes the
+    /// others, and leaves a chartset with one that is [unreadable](Refusal::is_unreadable) unchanged.
+    pub content: Result<Vec<u8>, Refusal>,
 }
 
 impl ArchivedFile {
     /// An archive that cannot be read, in place of its files.
     #[must_use]
-    pub fn unreadable(error: impl Into<EntryError>) -> Self {
-        Self { archive: None, path: String::new(), content: Err(error.into()) }
-    }
-}
-
-/// Why the content of an archive's entry is missing. The caller reports a refused chart file and indexes the
-/// others, and leaves a chartset with an unreadable one unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EntryError {
-    /// The entry is certainly not a chart that can be indexed, whatever its content; or it is a damaged
-    /// archive.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The entry is a chart file or an archive that cannot be read: it is damaged, encrypted, or compressed
-    /// with an unsupported method. Its content is unknown.
-    #[error("cannot be read: {reason}")]
-    Unreadable {
-        /// The error message of the ZIP reader, truncated.
-        reason: String,
-    },
-}
-
-impl EntryError {
-    fn unreadable(error: &impl ToString) -> Self {
-        Self::Unreadable { reason: excerpt(&error.to_string()) }
-    }
-
-    /// Whether there may be charts in the entry.
-    #[must_use]
-    pub const fn is_unreadable(&self) -> bool {
-        matches!(self, Self::Unreadable { .. } | Self::Refused(Refusal::UnreadableArchive { .. }))
+    pub fn unreadable(refusal: Refusal) -> Self {
+        Self { archive: None, path: String::new(), content: Err(refusal) }
     }
 }
 
@@ -127,11 +99,11 @@ impl ArchiveReader {
     /// these are refused, and entries that are neither chart files nor archives are ignored, as is an `.sm`
     /// file beside an `.ssc` file.
     ///
-    /// An entry that is refused or cannot be read has an [`EntryError`] in place of its bytes; other entries
-    /// are not affected. The whole archive is refused if its directory is damaged, or if it exceeds
-    /// [`MAX_ENTRIES`], [`MAX_CHART_FILES`], [`MAX_ARCHIVE_CHART_BYTES`] or [`MAX_NESTED_BYTES`], together with
-    /// the archives in it and with those that this reader has read before: otherwise the order of the entries
-    /// would decide which of them are read.
+    /// An entry that is refused has a [`Refusal`] in place of its bytes; other entries are not affected. The
+    /// whole archive is refused if its directory is damaged, or if it exceeds [`MAX_ENTRIES`],
+    /// [`MAX_CHART_FILES`], [`MAX_ARCHIVE_CHART_BYTES`] or [`MAX_NESTED_BYTES`], together with the archives in
+    /// it and with those that this reader has read before: otherwise the order of the entries would decide
+    /// which of them are read.
     ///
     /// Other spellings of a path in the archive are normalised: backslashes as separators, `./`, and empty
     /// components. File names that are not UTF-8 are decoded with the one encoding detected from all of them,
@@ -150,7 +122,7 @@ impl ArchiveReader {
         let mut zip = ZipIterable::try_new(reader, config).map_err(|error| damaged(&error))?;
         self.entries += zip.len();
         if self.entries > MAX_ENTRIES {
-            return Err(Refusal::TooManyEntries { limit: MAX_ENTRIES });
+            return Err(Refusal::ArchiveEntries { limit: MAX_ENTRIES });
         }
         let names = self.scan_names(&mut zip)?;
         let entries = zip.files().map_err(|error| damaged(&error))?;
@@ -167,7 +139,7 @@ impl ArchiveReader {
             let path = path.unwrap_or_else(|| excerpt(&name));
             let content = match checked {
                 Ok(()) => self.inflate(entry, entries.reader_mut(), is_nested)?,
-                Err(refusal) => Err(refusal.into()),
+                Err(refusal) => Err(refusal),
             };
             if is_nested && archive.is_none() {
                 nested.extend(self.read_nested(path, content)?);
@@ -186,14 +158,13 @@ impl ArchiveReader {
     fn read_nested(
         &mut self,
         path: String,
-        content: Result<Vec<u8>, EntryError>,
+        content: Result<Vec<u8>, Refusal>,
     ) -> Result<Vec<ArchivedFile>, Refusal> {
-        let error = match content.map(|bytes| self.read_level(Cursor::new(bytes), Some(&path))) {
-            Ok(Err(damaged @ Refusal::UnreadableArchive { .. })) => damaged.into(),
+        let refusal = match content.map(|bytes| self.read_level(Cursor::new(bytes), Some(&path))) {
+            Ok(Err(damaged @ Refusal::UnreadableArchive { .. })) | Err(damaged) => damaged,
             Ok(files) => return files,
-            Err(error) => error,
         };
-        Ok(vec![ArchivedFile { archive: Some(path), ..ArchivedFile::unreadable(error) }])
+        Ok(vec![ArchivedFile { archive: Some(path), ..ArchivedFile::unreadable(refusal) }])
     }
 
     /// Scans the directory of an archive without reading content: checks the number of chart files and detects
@@ -214,7 +185,7 @@ impl ArchiveReader {
             }
         }
         if self.chart_files > MAX_CHART_FILES {
-            return Err(Refusal::TooManyChartFiles { limit: MAX_CHART_FILES });
+            return Err(Refusal::ArchiveChartFiles { limit: MAX_CHART_FILES });
         }
         Ok(EntryNameEncoding::detect(&sample))
     }
@@ -225,9 +196,9 @@ impl ArchiveReader {
         entry: ZipFileEntry<'_>,
         reader: &mut (impl Read + Seek),
         is_nested: bool,
-    ) -> Result<Result<Vec<u8>, EntryError>, Refusal> {
+    ) -> Result<Result<Vec<u8>, Refusal>, Refusal> {
         if entry.encrypted() {
-            return Ok(Err(EntryError::unreadable(&"encrypted")));
+            return Ok(Err(unreadable(&"encrypted")));
         }
         let (used, total, each, what) = if is_nested {
             (&mut self.nested_bytes, MAX_NESTED_BYTES, MAX_NESTED_ARCHIVE_BYTES, "archives in it")
@@ -237,7 +208,7 @@ impl ArchiveReader {
         let limit = each.min(total - *used);
         let inflated = match entry.with_reader(reader, ZipReadOptions::new()) {
             Ok(inflated) => inflated,
-            Err(error) => return Ok(Err(EntryError::unreadable(&error))),
+            Err(error) => return Ok(Err(unreadable(&error))),
         };
         let mut content = Vec::new();
         let outcome = inflated.take(limit + 1).read_to_end(&mut content);
@@ -248,10 +219,14 @@ impl ArchiveReader {
             if limit < each {
                 return Err(Refusal::ArchiveTooLarge { what, limit: total });
             }
-            return Ok(Err(Refusal::TooLarge { limit }.into()));
+            return Ok(Err(Refusal::FileTooLarge { limit }));
         }
-        Ok(outcome.map(|_| content).map_err(|error| EntryError::unreadable(&error)))
+        Ok(outcome.map(|_| content).map_err(|error| unreadable(&error)))
     }
+}
+
+fn unreadable(error: &impl ToString) -> Refusal {
+    Refusal::Unreadable { reason: excerpt(&error.to_string()) }
 }
 
 fn damaged(error: &impl ToString) -> Refusal {

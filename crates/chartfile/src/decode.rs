@@ -38,7 +38,7 @@ pub fn decode_skipping_stored_rox(
     is_stored: IsStored<'_>,
 ) -> Result<DecodedFile, Refusal> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
+        return Err(Refusal::FileTooLarge { limit: MAX_FILE_BYTES });
     }
     let text = || without_byte_order_mark(bytes);
     catch_panic(|| match format {

@@ -24,7 +24,6 @@ mod patterns;
 mod qua;
 mod rating;
 mod refusal;
-mod refusal_kind;
 mod rox_file;
 mod simfile;
 mod text_encoding;
@@ -34,7 +33,6 @@ pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox
 pub use format::{ChartFormat, skip_replaced_simfiles};
 pub use patterns::patterns;
 pub use rating::rating;
-pub use refusal::{Refusal, RefusedChart};
-pub use refusal_kind::RefusalKind;
+pub use refusal::{Refusal, RefusalKind, RefusedChart};
 pub use rox_file::{IsStored, RoxContent, inspect_rox};
 pub use text_encoding::decode_file_name;

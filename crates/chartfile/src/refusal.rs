@@ -2,25 +2,44 @@
 
 use std::error::Error as _;
 
-use chart_index_domain::InvalidKeyCount;
+use chart_index_domain::{ChartsetTooLarge, InvalidKeyCount};
 use chart_index_rox::{InvalidChart, InvalidNotes, RoxError};
+use serde::{Deserialize, Serialize};
+use strum::{EnumDiscriminants, IntoStaticStr, VariantArray};
 
 use crate::metadata::excerpt;
 
-/// Why a chart file, one of its charts, or an entry of an archive is not indexed. Ingest reports show these
-/// texts.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a chart file, one of its charts, an entry of an archive, or a chartset is not indexed. Ingest reports
+/// show these texts, and the kinds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, EnumDiscriminants)]
+#[strum_discriminants(
+    name(RefusalKind),
+    doc = "The kind of a [`Refusal`]. In JSON it is the name in snake case, such as `no_notes`.",
+    derive(Serialize, Deserialize, IntoStaticStr, VariantArray),
+    serde(rename_all = "snake_case"),
+    strum(serialize_all = "snake_case")
+)]
 pub enum Refusal {
+    /// The file exists and cannot be read: it is damaged, or the entry of an archive is encrypted or compressed
+    /// with an unsupported method. Its content is unknown.
+    #[error("cannot be read: {reason}")]
+    Unreadable {
+        /// The error of the operating system or of the ZIP reader.
+        reason: String,
+    },
+    /// The chartset exceeds a limit.
+    #[error(transparent)]
+    ChartsetTooLarge(#[from] ChartsetTooLarge),
     /// The file is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES), or an archive in an archive than
     /// [`MAX_NESTED_ARCHIVE_BYTES`](crate::archive::MAX_NESTED_ARCHIVE_BYTES).
     #[error("larger than {limit} bytes")]
-    TooLarge {
+    FileTooLarge {
         /// The maximum number of bytes.
         limit: u64,
     },
     /// Decoding the file would take far more time or memory than any real chart file.
     #[error("decoding limit exceeded: {what}")]
-    LimitExceeded {
+    DecodingLimit {
         /// What there is too much of, in the plural.
         what: &'static str,
     },
@@ -32,13 +51,24 @@ pub enum Refusal {
     },
     /// The file names a mode that its game does not have.
     #[error("unknown game mode {mode:?}")]
-    UnknownMode {
+    UnknownGameMode {
         /// The mode as the file spells it, truncated.
         mode: String,
     },
-    /// The notes of the chart have no note hash.
+    /// [`InvalidNotes::NoNotes`].
+    #[error("no notes")]
+    NoNotes,
+    /// [`InvalidNotes::KeyCount`].
     #[error(transparent)]
-    Notes(#[from] InvalidNotes),
+    KeyCount(#[from] InvalidKeyCount),
+    /// [`InvalidNotes::Column`].
+    #[error("note in column {column} (from 0) of a chart with {keys} keys")]
+    Column {
+        /// The column, from 0.
+        column: u8,
+        /// The key count of the chart.
+        keys: u8,
+    },
     /// A note starts while a long note in the same column is held: no player can hit it.
     #[error("note inside a long note in column {column} (from 0) at {time_ms} ms")]
     NoteInsideLongNote {
@@ -47,6 +77,9 @@ pub enum Refusal {
         /// When the inner note starts, on the timeline of the file.
         time_ms: i64,
     },
+    /// [`InvalidNotes::TimeOutOfRange`].
+    #[error("time out of range")]
+    TimeOutOfRange,
     /// The chart has no BPM.
     #[error("no BPM")]
     NoBpm,
@@ -89,14 +122,14 @@ pub enum Refusal {
     /// The archive, with the archives in it, has more entries than
     /// [`MAX_ENTRIES`](crate::archive::MAX_ENTRIES).
     #[error("archive has more than {limit} entries")]
-    TooManyEntries {
+    ArchiveEntries {
         /// The maximum number of entries.
         limit: usize,
     },
     /// The archive, with the archives in it, has more chart files than
     /// [`MAX_CHART_FILES`](crate::archive::MAX_CHART_FILES).
     #[error("archive has more than {limit} chart files")]
-    TooManyChartFiles {
+    ArchiveChartFiles {
         /// The maximum number of chart files.
         limit: usize,
     },
@@ -151,7 +184,7 @@ impl Refusal {
     pub(crate) fn from_rox(error: &RoxError) -> Self {
         match error {
             RoxError::Invalid(error) => Self::from_invalid(error),
-            RoxError::LimitExceeded { what, .. } => Self::LimitExceeded { what },
+            RoxError::LimitExceeded { what, .. } => Self::DecodingLimit { what },
             RoxError::TimeOutOfRange => InvalidNotes::TimeOutOfRange.into(),
             RoxError::Notes(error) => (*error).into(),
             other => Self::undecodable(&match other.source() {
@@ -164,11 +197,22 @@ impl Refusal {
     pub(crate) fn undecodable(reason: &str) -> Self {
         Self::Undecodable { reason: excerpt(reason) }
     }
+
+    /// Whether there may be charts in what was refused: its content is unknown.
+    #[must_use]
+    pub const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::UnreadableArchive { .. })
+    }
 }
 
-impl From<InvalidKeyCount> for Refusal {
-    fn from(error: InvalidKeyCount) -> Self {
-        InvalidNotes::from(error).into()
+impl From<InvalidNotes> for Refusal {
+    fn from(error: InvalidNotes) -> Self {
+        match error {
+            InvalidNotes::NoNotes => Self::NoNotes,
+            InvalidNotes::KeyCount(error) => Self::KeyCount(error),
+            InvalidNotes::Column { column, keys } => Self::Column { column, keys },
+            InvalidNotes::TimeOutOfRange => Self::TimeOutOfRange,
+        }
     }
 }
 
@@ -209,6 +253,26 @@ mod tests {
             ),
         ] {
             assert_eq!(Refusal::from_rox(&error).to_string(), expected);
+        }
+    }
+
+    /// `tests/indexer/refusals.rs` goes through the page.
+    #[test]
+    fn every_kind_is_documented() {
+        let page = include_str!("../../../docs/operations/ingest.md");
+        let table = page.split_once("| `kind` |").unwrap().1.split_once("\n\n").unwrap().0;
+        let rows = table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once("` |"));
+        let documented: Vec<&str> = rows.flat_map(|(kinds, _)| kinds.split("`, `")).collect();
+        assert_eq!(documented.len(), RefusalKind::VARIANTS.len());
+        for kind in RefusalKind::VARIANTS {
+            assert!(documented.contains(&<&str>::from(kind)), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_in_reports_and_metrics() {
+        for kind in RefusalKind::VARIANTS {
+            assert_eq!(serde_json::json!(kind), <&str>::from(kind));
         }
     }
 }

@@ -90,10 +90,10 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
 /// chart's own hash; neither is done if `is_stored` reports that the ROX file exists.
 pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<EncodedChart, Refusal> {
     if chart.notes.len() > MAX_NOTES {
-        return Err(Refusal::LimitExceeded { what: "notes" });
+        return Err(Refusal::DecodingLimit { what: "notes" });
     }
     if chart.timing_points.len() > MAX_TIMING_POINTS {
-        return Err(Refusal::LimitExceeded { what: "timing points" });
+        return Err(Refusal::DecodingLimit { what: "timing points" });
     }
     let with_rolls = CanonicalNotes::starts_with_rolls(&chart).and_then(Result::ok);
     let roll_variant = with_rolls.and_then(|notes| notes.rows().variant());

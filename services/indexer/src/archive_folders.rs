@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use chart_index_chartfile::archive::{ArchivedFile, EntryError};
+use chart_index_chartfile::Refusal;
+use chart_index_chartfile::archive::ArchivedFile;
 
 use crate::library::{FolderInInput, Layout};
 
@@ -14,7 +15,7 @@ pub(crate) struct ChartFile {
     /// that cannot be read.
     pub(crate) name: String,
     /// The bytes of the file, or why they are missing.
-    pub(crate) content: Result<Vec<u8>, EntryError>,
+    pub(crate) content: Result<Vec<u8>, Refusal>,
 }
 
 /// Assigns the files of an archive to song folders. The archive is an input with this layout.

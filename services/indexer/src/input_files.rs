@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use chart_index_chartfile::archive::{ArchiveReader, ArchivedFile};
 use chart_index_chartfile::local_files::{chart_format, is_archive, read_file};
-use chart_index_chartfile::{Refusal, RefusalKind, decode_file_name, skip_replaced_simfiles};
+use chart_index_chartfile::{Refusal, decode_file_name, skip_replaced_simfiles};
 use chart_index_domain::ChartsetTooLarge;
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use walkdir::WalkDir;
@@ -23,25 +23,18 @@ const MAX_DEPTH: usize = 8;
 pub(crate) struct InputError {
     /// The file at fault, if it is only one.
     pub(crate) file: Option<String>,
-    pub(crate) kind: RefusalKind,
-    pub(crate) reason: String,
+    pub(crate) reason: Refusal,
 }
 
 impl InputError {
     fn unreadable(file: Option<String>, error: &impl Display) -> Self {
-        Self { file, kind: RefusalKind::Unreadable, reason: format!("cannot be read: {error}") }
+        Self { file, reason: Refusal::Unreadable { reason: error.to_string() } }
     }
 }
 
 impl From<Refusal> for InputError {
-    fn from(refusal: Refusal) -> Self {
-        Self { file: None, kind: RefusalKind::from(&refusal), reason: refusal.to_string() }
-    }
-}
-
-impl From<ChartsetTooLarge> for InputError {
-    fn from(error: ChartsetTooLarge) -> Self {
-        Self { file: None, kind: RefusalKind::ChartsetTooLarge, reason: error.to_string() }
+    fn from(reason: Refusal) -> Self {
+        Self { file: None, reason }
     }
 }
 
@@ -105,11 +98,11 @@ pub(crate) fn list(input: &Input) -> Result<Vec<(String, PathBuf)>, InputError> 
 }
 
 /// Checks the number of chart files of a chartset.
-pub(crate) fn check_files(count: usize) -> Result<(), ChartsetTooLarge> {
-    ChartsetTooLarge::check("chart files", count as u64, MAX_CHART_FILES as u64)
+pub(crate) fn check_files(count: usize) -> Result<(), Refusal> {
+    Ok(ChartsetTooLarge::check("chart files", count as u64, MAX_CHART_FILES as u64)?)
 }
 
 /// Checks the total size of the chart files of a chartset.
-pub(crate) fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
-    ChartsetTooLarge::check("bytes of chart files", bytes, MAX_CHART_FILE_BYTES)
+pub(crate) fn check_bytes(bytes: u64) -> Result<(), Refusal> {
+    Ok(ChartsetTooLarge::check("bytes of chart files", bytes, MAX_CHART_FILE_BYTES)?)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chart_index_chartfile::{
-    ChartFormat, DecodedFile, IsStored, RefusalKind, RefusedChart, decode_skipping_stored_rox,
+    ChartFormat, DecodedFile, IsStored, Refusal, RefusalKind, RefusedChart, decode_skipping_stored_rox,
 };
 use chart_index_domain::limits::MAX_CHARTS;
 use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, DistinctCharts};
@@ -38,8 +38,8 @@ pub(crate) struct RefusedFile {
 }
 
 impl RefusedFile {
-    fn new(file: String, kind: RefusalKind, reason: String) -> Self {
-        Self { file, chart: None, kind, reason }
+    fn new(file: String, chart: Option<String>, reason: &Refusal) -> Self {
+        Self { file, chart, kind: reason.into(), reason: reason.to_string() }
     }
 }
 
@@ -53,7 +53,7 @@ impl SongFolder {
     /// unknown whether the files still have its charts.
     pub(crate) fn unreadable(input: &Input, error: InputError) -> Self {
         let file = error.file.map_or_else(|| input.path.clone(), |name| format!("{}/{name}", input.path));
-        let refused = vec![RefusedFile::new(file, error.kind, error.reason)];
+        let refused = vec![RefusedFile::new(file, None, &error.reason)];
         Self { id: input.identify(&FolderInInput::default()).id, is_unreadable: true, draft: None, refused }
     }
 }
@@ -83,8 +83,7 @@ fn decode_song_folder(
     let draft = check_size(&files)
         .and_then(|()| decode_files(identity, files, is_stored, &mut refused))
         .unwrap_or_else(|too_large| {
-            let (file, reason) = (identity.path.clone(), too_large.to_string());
-            refused.push(RefusedFile::new(file, RefusalKind::ChartsetTooLarge, reason));
+            refused.push(RefusedFile::new(identity.path.clone(), None, &too_large));
             None
         });
     SongFolder { id: identity.id, is_unreadable: false, draft, refused }
@@ -93,14 +92,12 @@ fn decode_song_folder(
 /// The files that cannot be read, with the reasons.
 fn unreadable_files(identity: &SongFolderIdentity, files: &[ChartFile]) -> Vec<RefusedFile> {
     let unreadable = files.iter().filter_map(|file| match &file.content {
-        Err(reason) if reason.is_unreadable() => Some((file, reason)),
+        Err(reason) if reason.is_unreadable() => {
+            Some(RefusedFile::new(path_of(identity, file), None, reason))
+        }
         _ => None,
     });
-    unreadable
-        .map(|(file, reason)| {
-            RefusedFile::new(path_of(identity, file), RefusalKind::from(reason), reason.to_string())
-        })
-        .collect()
+    unreadable.collect()
 }
 
 /// The path of a file below the library root.
@@ -108,7 +105,7 @@ fn path_of(identity: &SongFolderIdentity, file: &ChartFile) -> String {
     if file.name.is_empty() { identity.path.clone() } else { format!("{}/{}", identity.path, file.name) }
 }
 
-fn check_size(files: &[ChartFile]) -> Result<(), ChartsetTooLarge> {
+fn check_size(files: &[ChartFile]) -> Result<(), Refusal> {
     check_files(files.len())?;
     check_bytes(files.iter().flat_map(|file| &file.content).map(|content| content.len() as u64).sum())
 }
@@ -119,7 +116,7 @@ fn decode_files(
     files: Vec<ChartFile>,
     is_stored: IsStored<'_>,
     refused: &mut Vec<RefusedFile>,
-) -> Result<Option<ChartsetDraft>, ChartsetTooLarge> {
+) -> Result<Option<ChartsetDraft>, Refusal> {
     let mut charts = DistinctCharts::default();
     for file in files {
         let decoded = decode_file(identity, file, is_stored, refused);
@@ -146,25 +143,20 @@ fn decode_file(
 ) -> Vec<ChartDraft> {
     let (path, format) = (path_of(identity, &file), ChartFormat::from_path(&file.name));
     let decoded = match (file.content, format) {
-        (Ok(bytes), Some(format)) => {
-            decode_skipping_stored_rox(format, &bytes, is_stored).map_err(Into::into)
-        }
+        (Ok(bytes), Some(format)) => decode_skipping_stored_rox(format, &bytes, is_stored),
         // Only chart files have content.
         (Ok(_), None) => return Vec::new(),
-        (Err(error), _) => Err(error),
+        (Err(reason), _) => Err(reason),
     };
     match decoded {
-        Err(refusal) => {
-            refused.push(RefusedFile::new(path, RefusalKind::from(&refusal), refusal.to_string()));
+        Err(reason) => {
+            refused.push(RefusedFile::new(path, None, &reason));
             Vec::new()
         }
         Ok(DecodedFile { charts, refused: refused_charts }) => {
-            refused.extend(refused_charts.into_iter().map(|RefusedChart { chart, reason }| RefusedFile {
-                file: path.clone(),
-                chart: Some(chart),
-                kind: RefusalKind::from(&reason),
-                reason: reason.to_string(),
-            }));
+            let refuse =
+                |RefusedChart { chart, reason }| RefusedFile::new(path.clone(), Some(chart), &reason);
+            refused.extend(refused_charts.into_iter().map(refuse));
             charts.into_iter().map(|chart| without_foreign_ids(identity, format, chart)).collect()
         }
     }

@@ -75,7 +75,7 @@ fn keys(root: &Node<'_>) -> Result<u8, Refusal> {
     let index = number.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
     let keys = index
         .and_then(|index| KEYS.get(index))
-        .ok_or_else(|| Refusal::UnknownMode { mode: excerpt(mode) })?;
+        .ok_or_else(|| Refusal::UnknownGameMode { mode: excerpt(mode) })?;
     Ok(keys + u8::from(root.boolean("HasScratchKey")?))
 }
 

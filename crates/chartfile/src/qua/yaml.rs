@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             match self.next()? {
                 Event::SequenceEnd => return Ok(Node::List(list)),
                 _ if list.len() >= MAX_NOTES => {
-                    return Err(Refusal::LimitExceeded { what: "YAML list entries" });
+                    return Err(Refusal::DecodingLimit { what: "YAML list entries" });
                 }
                 event => list.push(self.node_of(event)?),
             }
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
 
     fn count(&mut self, count: usize) -> Result<(), Refusal> {
         self.count += count;
-        if self.count > MAX_NODES { Err(Refusal::LimitExceeded { what: "YAML nodes" }) } else { Ok(()) }
+        if self.count > MAX_NODES { Err(Refusal::DecodingLimit { what: "YAML nodes" }) } else { Ok(()) }
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
         let levels = levels.concat();
         let anchors = "&a [".repeat(90) + &"a,".repeat(MAX_NODES / 90);
         for yaml in [format!("L: [&0 [],{levels}]"), anchors + &"]".repeat(90)] {
-            assert_eq!(fields(&yaml), Err(Refusal::LimitExceeded { what: "YAML nodes" }));
+            assert_eq!(fields(&yaml), Err(Refusal::DecodingLimit { what: "YAML nodes" }));
         }
     }
 }

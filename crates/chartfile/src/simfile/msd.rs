@@ -136,7 +136,7 @@ impl<'a> Tags<'a> {
 
     fn push(&mut self, parameter: Parameter<'a>) -> Result<(), Refusal> {
         if self.parameters.len() == MAX_PARAMETERS {
-            return Err(Refusal::LimitExceeded { what: "tags" });
+            return Err(Refusal::DecodingLimit { what: "tags" });
         }
         self.parameters.push(parameter);
         Ok(())

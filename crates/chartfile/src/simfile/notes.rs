@@ -55,7 +55,7 @@ pub(super) fn read_notes(measures: &[u8], columns: u8, is_trimmed: bool) -> Resu
             continue;
         }
         if measure == MAX_MEASURES {
-            return Err(Refusal::LimitExceeded { what: "measures" });
+            return Err(Refusal::DecodingLimit { what: "measures" });
         }
         notes.add_measure(measure, &lines)?;
         measure += 1;
@@ -153,7 +153,7 @@ impl Notes {
     fn set(&mut self, row: i32, column: usize, kind: Kind) -> Result<(), Refusal> {
         self.clear(row, column);
         if self.all.len() == 2 * MAX_NOTES {
-            return Err(Refusal::LimitExceeded { what: "notes" });
+            return Err(Refusal::DecodingLimit { what: "notes" });
         }
         let previous = self.last[column].replace(self.all.len());
         let column = u8::try_from(column).unwrap_or(u8::MAX);

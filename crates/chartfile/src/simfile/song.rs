@@ -160,7 +160,7 @@ impl<'a> ChartTags<'a> {
 
 fn add_chart<'a>(charts: &mut Vec<ChartTags<'a>>, chart: ChartTags<'a>) -> Result<(), Refusal> {
     if charts.len() == MAX_CHARTS {
-        return Err(Refusal::LimitExceeded { what: "charts" });
+        return Err(Refusal::DecodingLimit { what: "charts" });
     }
     charts.push(chart);
     Ok(())

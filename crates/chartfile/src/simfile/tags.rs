@@ -165,5 +165,5 @@ fn push<T>(changes: &mut Vec<T>, change: T) -> Result<(), Refusal> {
 }
 
 fn check_count(count: usize) -> Result<(), Refusal> {
-    if count < MAX_CHANGES { Ok(()) } else { Err(Refusal::LimitExceeded { what: "timing changes" }) }
+    if count < MAX_CHANGES { Ok(()) } else { Err(Refusal::DecodingLimit { what: "timing changes" }) }
 }

@@ -140,7 +140,7 @@ impl Timing {
         } else {
             self.inserted += usize::from(end < self.bpms.len());
             if self.inserted > MAX_INSERTED {
-                return Err(Refusal::LimitExceeded { what: "BPMs out of order" });
+                return Err(Refusal::DecodingLimit { what: "BPMs out of order" });
             }
             self.bpms.insert(end, new);
         }

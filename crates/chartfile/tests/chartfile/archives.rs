@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Write};
 
 use chart_index_chartfile::archive::{
-    ArchiveReader, ArchivedFile, EntryError, MAX_ARCHIVE_CHART_BYTES, MAX_CHART_FILES, MAX_ENTRIES,
+    ArchiveReader, ArchivedFile, MAX_ARCHIVE_CHART_BYTES, MAX_CHART_FILES, MAX_ENTRIES,
     MAX_NESTED_ARCHIVE_BYTES, MAX_NESTED_BYTES, is_archive, read_chart_files,
 };
 use chart_index_chartfile::{ChartFormat, MAX_FILE_BYTES, Refusal, decode};
@@ -39,7 +39,7 @@ fn read(archive: &[u8]) -> Result<Vec<ArchivedFile>, Refusal> {
 /// with ` > `.
 fn listed(archive: &[u8]) -> Vec<(String, String)> {
     let files = read(archive).expect("a readable archive");
-    let text = |content: Result<Vec<u8>, EntryError>| match content {
+    let text = |content: Result<Vec<u8>, Refusal>| match content {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(reason) => reason.to_string(),
     };
@@ -271,7 +271,7 @@ fn compression_methods_are_read() {
 
 /// The paths, each with `read`, `refused` or `unreadable`.
 fn outcomes(archive: &[u8]) -> Vec<(String, &'static str)> {
-    let outcome = |content: &Result<Vec<u8>, EntryError>| match content {
+    let outcome = |content: &Result<Vec<u8>, Refusal>| match content {
         Ok(_) => "read",
         Err(error) if error.is_unreadable() => "unreadable",
         Err(_) => "refused",
@@ -310,7 +310,7 @@ fn declared_sizes_are_not_trusted() {
     let bomb = vec![b'0'; usize::try_from(MAX_FILE_BYTES).expect("fits") + 1];
     let mut archive = zip_of(&[("bomb.osu", &bomb), ("good.osu", b"good")]);
     assert!(archive.len() < 64 * 1024);
-    let too_large = Refusal::TooLarge { limit: MAX_FILE_BYTES }.to_string();
+    let too_large = Refusal::FileTooLarge { limit: MAX_FILE_BYTES }.to_string();
     assert_eq!(listed(&archive), pairs(&[("bomb.osu", &too_large), ("good.osu", "good")]));
     // The directory declares 10 bytes.
     let first = directory_headers(&archive)[0];
@@ -342,7 +342,7 @@ fn size_of_archives_in_an_archive_is_limited() {
     // Other bytes may precede an archive.
     let of_size = |size: usize| [vec![0; size - chart.len()], chart.clone()].concat();
     let archive = zip_of(&[("large.zip", &of_size(within)), ("larger.zip", &of_size(within + 1))]);
-    let too_large = Refusal::TooLarge { limit: MAX_NESTED_ARCHIVE_BYTES }.to_string();
+    let too_large = Refusal::FileTooLarge { limit: MAX_NESTED_ARCHIVE_BYTES }.to_string();
     assert_eq!(listed(&archive), pairs(&[("large.zip > a.osu", "a"), ("larger.zip > ", &too_large)]));
 
     let mut reader = ArchiveReader::default();
@@ -357,13 +357,13 @@ fn size_of_archives_in_an_archive_is_limited() {
 fn number_of_chart_files_is_limited() {
     let names: Vec<String> = (0..=MAX_CHART_FILES).map(|number| format!("{number}.osu")).collect();
     let mut entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
-    assert_eq!(read(&zip_of(&entries)), Err(Refusal::TooManyChartFiles { limit: MAX_CHART_FILES }));
+    assert_eq!(read(&zip_of(&entries)), Err(Refusal::ArchiveChartFiles { limit: MAX_CHART_FILES }));
     // Other files do not count.
     entries[0].0 = "audio.mp3";
     assert_eq!(read(&zip_of(&entries)).map(|files| files.len()), Ok(MAX_CHART_FILES));
     // Those in archives do.
     let archive = zip_of(&[("a.osz", &zip_of(&entries)), ("b.osz", &zip_of(&[("a.osu", b"a")]))]);
-    assert_eq!(read(&archive), Err(Refusal::TooManyChartFiles { limit: MAX_CHART_FILES }));
+    assert_eq!(read(&archive), Err(Refusal::ArchiveChartFiles { limit: MAX_CHART_FILES }));
 }
 
 /// An archive with names in this encoding, as tools wrote them before UTF-8.
@@ -405,9 +405,9 @@ fn number_of_entries_is_limited() {
         writer.start_file(format!("{number}.osu"), stored).expect("written");
     }
     let archive = writer.finish().expect("finished").into_inner();
-    assert_eq!(read(&archive), Err(Refusal::TooManyEntries { limit: MAX_ENTRIES }));
+    assert_eq!(read(&archive), Err(Refusal::ArchiveEntries { limit: MAX_ENTRIES }));
     let archive = zip_of(&[("a.zip", &archive)]);
-    assert_eq!(read(&archive), Err(Refusal::TooManyEntries { limit: MAX_ENTRIES }));
+    assert_eq!(read(&archive), Err(Refusal::ArchiveEntries { limit: MAX_ENTRIES }));
 }
 
 #[test]

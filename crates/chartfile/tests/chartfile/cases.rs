@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::{ChartFormat, InvalidNotes, Refusal, decode};
+use chart_index_chartfile::{ChartFormat, Refusal, decode};
 use chart_index_domain::{InvalidKeyCount, NoteHash};
 
 /// The cases that are refused.
 const REFUSED: &[(&str, Refusal)] = &[
     ("osu/spinner-in-mania", Refusal::Indeterminate { what: "the column of a spinner is random" }),
-    ("qua/qua-7k-scratch-unused", Refusal::Notes(InvalidNotes::KeyCount(InvalidKeyCount(8)))),
-    ("qua/qua-7k-scratch-used", Refusal::Notes(InvalidNotes::KeyCount(InvalidKeyCount(8)))),
+    ("qua/qua-7k-scratch-unused", Refusal::KeyCount(InvalidKeyCount(8))),
+    ("qua/qua-7k-scratch-used", Refusal::KeyCount(InvalidKeyCount(8))),
     ("qua/qua-lane-zero", Refusal::NotPlayed { reason: "a note in a lane below 1" }),
 ];
 

@@ -231,7 +231,7 @@ fn qua_modes_are_1_to_10_keys() {
     ];
     for mode in unknown {
         let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- Lane: 1");
-        assert_eq!(refusal(ChartFormat::Qua, &text), Refusal::UnknownMode { mode: mode.to_owned() });
+        assert_eq!(refusal(ChartFormat::Qua, &text), Refusal::UnknownGameMode { mode: mode.to_owned() });
     }
     let eight = qua("Mode: Keys8", "- Bpm: 120", "- Lane: 1");
     assert_eq!(refusal(ChartFormat::Qua, &eight), InvalidKeyCount(8).into());

@@ -21,7 +21,7 @@ fn decoded_in_time(format: ChartFormat, bytes: &[u8]) -> Result<usize, Refusal> 
 }
 
 fn limit_exceeded(what: &'static str) -> Result<usize, Refusal> {
-    Err(Refusal::LimitExceeded { what })
+    Err(Refusal::DecodingLimit { what })
 }
 
 fn simfile(header: &str, measures: &str) -> String {
@@ -42,7 +42,7 @@ fn pairs(count: usize) -> String {
 fn too_large_files_are_refused() {
     let bytes = vec![b'\n'; usize::try_from(MAX_FILE_BYTES).expect("fits") + 1];
     for format in [ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua] {
-        assert_eq!(decode(format, &bytes).err(), Some(Refusal::TooLarge { limit: MAX_FILE_BYTES }));
+        assert_eq!(decode(format, &bytes).err(), Some(Refusal::FileTooLarge { limit: MAX_FILE_BYTES }));
     }
 }
 

@@ -64,7 +64,9 @@ pub use identity::{
 };
 pub use limits::ChartsetTooLarge;
 pub use metadata_text::{MAX_CHARACTERS, clean};
-pub use position::{CatalogueChange, CataloguePoll, Entity, Lineage, MalformedLineage, Origin, Position};
+pub use position::{
+    CatalogueChange, CataloguePoll, ChangeType, Entity, Lineage, MalformedLineage, Origin, Position,
+};
 pub use read_error::ReadError;
 pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};
 pub use variant::{MalformedVariant, Rows, VARIANT_VERSION, Variant, VariantTiming};

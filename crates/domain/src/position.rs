@@ -5,6 +5,9 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::identity::impl_hex_bytes;
 use crate::{ChartsetId, NoteHash};
 
@@ -84,6 +87,18 @@ impl From<ChartsetId> for Entity {
     fn from(id: ChartsetId) -> Self {
         Self::Chartset(id)
     }
+}
+
+/// What happened to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeType {
+    /// It became known or shown.
+    Added,
+    /// It changed.
+    Updated,
+    /// It is no longer known or shown.
+    Removed,
 }
 
 /// What has changed since an earlier poll of the catalogue.

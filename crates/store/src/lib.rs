@@ -63,7 +63,7 @@ pub use connection::store::Store;
 pub use error::StoreError;
 pub use feed::catalogue_watch::CatalogueWatch;
 pub use feed::change_feed_check::FeedMismatch;
-pub use feed::change_feed_pages::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd};
+pub use feed::change_feed_pages::{FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd};
 pub use feed::export_snapshot::{ExportSnapshot, ExportedRox, SnapshotSize};
 pub use feed::mirror::MirrorState;
 pub use feed::mirror_refusals::RefusedChange;

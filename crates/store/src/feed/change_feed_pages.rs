@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{
-    ChartMetadata, ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash, ReadError,
+    ChangeType, ChartMetadata, ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash, ReadError,
 };
 use sqlx::{Connection, PgConnection};
 
@@ -20,17 +20,6 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 const RECORDS_READ: usize = 128;
 /// Size of the JSON of a chart in a record, without the values of its texts.
 const CHART_BYTES: usize = 450;
-
-/// What happened to a chart or a chartset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FeedChange {
-    /// It became known or shown.
-    Added,
-    /// It changed.
-    Updated,
-    /// It is no longer known or shown.
-    Removed,
-}
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +38,7 @@ pub struct FeedEntry {
     /// When it was made, in Unix epoch milliseconds by the clock of PostgreSQL.
     pub changed_at_ms: i64,
     /// What happened to the entity.
-    pub change: FeedChange,
+    pub change: ChangeType,
     /// The chart or chartset.
     pub entity: FeedEntity,
     /// The digest of the ROX file of a known chart, if it has replaced another one.
@@ -224,12 +213,12 @@ impl FeedRow {
         record: Option<ChartsetRecord>,
     ) -> Result<FeedEntry, sqlx::Error> {
         let change = match &*self.change {
-            "removed" => FeedChange::Removed,
+            "removed" => ChangeType::Removed,
             _ if id.is_some() && record.is_none() => {
                 return Err(corrupt("an entry of a chartset without a record"));
             }
-            "added" => FeedChange::Added,
-            "updated" => FeedChange::Updated,
+            "added" => ChangeType::Added,
+            "updated" => ChangeType::Updated,
             other => return Err(corrupt(format!("unknown change {other:?}"))),
         };
         let entity = match id {

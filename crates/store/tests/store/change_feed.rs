@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::time::Duration;
 
-use chart_index_domain::{ChartsetDraft, Lineage};
-use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd, Store};
+use chart_index_domain::{ChangeType, ChartsetDraft, Lineage};
+use chart_index_store::{FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd, Store};
 use tokio::time::timeout;
 
 use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id};
@@ -28,9 +28,9 @@ fn described(entries: &[FeedEntry]) -> Vec<String> {
 
 fn describe(entry: &FeedEntry) -> String {
     let change = match entry.change {
-        FeedChange::Added => "added",
-        FeedChange::Updated => "updated",
-        FeedChange::Removed => "removed",
+        ChangeType::Added => "added",
+        ChangeType::Updated => "updated",
+        ChangeType::Removed => "removed",
     };
     match &entry.entity {
         FeedEntity::Chart(chart) => {

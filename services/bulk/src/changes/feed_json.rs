@@ -1,7 +1,7 @@
 //! The JSON body of a page of the change feed (docs/api.md, "Changes").
 
-use chart_index_domain::{ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash};
-use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage, PageEnd};
+use chart_index_domain::{ChangeType, ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash};
+use chart_index_store::{FeedEntity, FeedEntry, FeedPage, PageEnd};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,7 +31,7 @@ pub(crate) struct ChangeItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     id: Option<ChartsetId>,
-    change: ChangeName,
+    change: ChangeType,
     #[schema(minimum = 0)]
     changed_at_ms: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,16 +54,6 @@ enum Kind {
     Chartset,
 }
 
-/// What happened to it.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[schema(as = ChangeType)]
-#[serde(rename_all = "camelCase")]
-enum ChangeName {
-    Added,
-    Updated,
-    Removed,
-}
-
 impl<'a> ChangesBody<'a> {
     pub(crate) fn new(page: &'a FeedPage, after: u64) -> Self {
         let next = page.entries.last().map_or(after, |entry| entry.sequence);
@@ -78,13 +68,14 @@ impl<'a> ChangeItem<'a> {
             FeedEntity::Chart(hash) => (Kind::Chart, Some(*hash), None, None),
             FeedEntity::Chartset(id, record) => (Kind::Chartset, None, Some(*id), record.as_ref()),
         };
-        let change = match entry.change {
-            FeedChange::Added => ChangeName::Added,
-            FeedChange::Updated => ChangeName::Updated,
-            FeedChange::Removed => ChangeName::Removed,
-        };
-        let FeedEntry { sequence, changed_at_ms, replacement: rox_blake3, is_removal: by_operator, .. } =
-            *entry;
+        let FeedEntry {
+            sequence,
+            changed_at_ms,
+            change,
+            replacement: rox_blake3,
+            is_removal: by_operator,
+            ..
+        } = *entry;
         Self { sequence, kind, chart_hash, id, change, changed_at_ms, chartset, rox_blake3, by_operator }
     }
 }
@@ -108,8 +99,8 @@ mod tests {
         let page = FeedPage {
             lineage,
             entries: vec![
-                entry(FeedEntity::Chart(hash), FeedChange::Removed),
-                entry(FeedEntity::Chartset(id, None), FeedChange::Removed),
+                entry(FeedEntity::Chart(hash), ChangeType::Removed),
+                entry(FeedEntity::Chartset(id, None), ChangeType::Removed),
             ],
             end: PageEnd::EndOfFeed,
         };

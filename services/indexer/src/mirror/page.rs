@@ -1,7 +1,7 @@
 //! Reads a page of the change feed (docs/formats/change-feed.md).
 
 use anyhow::{Context, Result, anyhow, ensure};
-use chart_index_domain::{ChartsetId, ChartsetRecord, Entity, FileDigest, Lineage, NoteHash};
+use chart_index_domain::{ChangeType, ChartsetId, ChartsetRecord, Entity, FileDigest, Lineage, NoteHash};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -61,20 +61,12 @@ struct Item {
     sequence: u64,
     chart_hash: Option<NoteHash>,
     id: Option<ChartsetId>,
-    change: ChangeName,
+    change: ChangeType,
     changed_at_ms: i64,
     chartset: Option<ChartsetRecord>,
     rox_blake3: Option<FileDigest>,
     #[serde(default)]
     by_operator: bool,
-}
-
-#[derive(Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-enum ChangeName {
-    Added,
-    Updated,
-    Removed,
 }
 
 #[derive(Deserialize)]
@@ -138,7 +130,7 @@ impl Page {
     /// # Errors
     /// With the name of the chartset, if the change is of one.
     fn try_add(&mut self, item: Item) -> Result<(), (Option<String>, anyhow::Error)> {
-        let is_removed = item.change == ChangeName::Removed;
+        let is_removed = item.change == ChangeType::Removed;
         let Item { sequence, changed_at_ms, by_operator, .. } = item;
         match (item.chart_hash, item.id) {
             (Some(hash), None) if is_removed => {

@@ -1,21 +1,20 @@
 //! The command line: options and subcommands.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use chart_index_cli::{OperatorArguments, parse_milliseconds};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_objects::{ObjectStoreArguments, ObjectStoreConfig, Objects};
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
-use reqwest::Url;
 
-use crate::export::{RenewalArguments, SigningArguments};
+use crate::export::{ExportOptions, RenewalArguments};
+use crate::ingest::IngestOptions;
+use crate::mirror::MirrorOptions;
 use crate::purge::PurgeArguments;
 use crate::search;
 use crate::signature::VerifyKeys;
@@ -149,15 +148,8 @@ pub(crate) enum Command {
     ///
     /// It is safe to interrupt an ingest and to run it again.
     Ingest {
-        /// Libraries, folders and archives (.olz, .osz, .qp, .smzip, .zip)
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-        /// Write a report in JSON Lines format: one object per chartset, refused file and refused chart
-        #[arg(long, value_name = "FILE")]
-        report: Option<PathBuf>,
-        /// Decode all files, including unchanged ones
-        #[arg(long)]
-        full: bool,
+        #[command(flatten)]
+        options: IngestOptions,
         /// Decode all files without storing anything, to see what would be refused. Needs no database
         #[arg(long)]
         dry_run: bool,
@@ -239,27 +231,7 @@ pub(crate) enum Command {
     /// all shown chartsets as JSON Lines in zstd, and the ROX files, a SQLite file and a Parquet file on
     /// request. All are of one snapshot. The folder appears when it is complete; earlier exports are never
     /// changed. `chart-index` serves them below `EXPORTS_DIR`.
-    Export {
-        /// Folder of all exports. It is created if it does not exist
-        directory: PathBuf,
-        /// Export the ROX files as well, as a tar archive. An import needs them
-        #[arg(long)]
-        rox: bool,
-        /// Export the catalogue as a SQLite file as well
-        #[arg(long)]
-        sqlite: bool,
-        /// Export the charts of the catalogue as a Parquet file as well
-        #[arg(long)]
-        parquet: bool,
-        /// Delete all exports in the folder but the newest ones, this one included. If charts were left out,
-        /// all stay
-        #[arg(long, value_name = "COUNT")]
-        keep: Option<NonZeroUsize>,
-        #[command(flatten)]
-        signing: SigningArguments,
-        #[command(flatten)]
-        operator: OperatorArguments,
-    },
+    Export(ExportOptions),
     /// Import an export into the index, which may be empty or not
     ///
     /// Checks the files against the manifest before it writes anything, and the charts against their ROX files.
@@ -282,41 +254,8 @@ pub(crate) enum Command {
     ///
     /// Run `follow` beside it, for the Meilisearch nodes and the hash filter.
     Mirror {
-        /// Base address of the other index, e.g. `https://charts.example`
-        #[arg(value_name = "URL", value_parser = chart_index_client::parse_base)]
-        upstream: Url,
-        /// Folder for the files of an export while they are imported. By default, `chart-index-mirror` in the
-        /// folder of temporary files
-        #[arg(long, env = "DOWNLOADS_DIR", value_name = "DIRECTORY")]
-        downloads: Option<PathBuf>,
-        /// Greatest size of these files, in bytes. An export that is larger is not imported: the mirror starts
-        /// with the first change
-        #[arg(long = "downloads-max-bytes", env = "DOWNLOADS_MAX_BYTES", value_name = "BYTES", default_value_t = 32 << 30)]
-        max_download: u64,
-        /// Other base address of its ROX files, to which it may redirect: `OBJECTS_PUBLIC_URL` of the other
-        /// index. May be repeated. Redirects to others are not followed
-        #[arg(
-            long = "objects-url",
-            env = "MIRROR_OBJECTS_URL",
-            value_name = "URL",
-            value_delimiter = ',',
-            value_parser = chart_index_client::parse_base
-        )]
-        objects: Vec<Url>,
-        /// Pause at the end of the change feed, in milliseconds, if the other index does not wait for changes
-        #[arg(
-            long = "interval-ms",
-            env = "MIRROR_INTERVAL_MS",
-            value_name = "MIRROR_INTERVAL_MS",
-            default_value = "60000",
-            value_parser = parse_milliseconds
-        )]
-        interval: Duration,
-        /// End at the end of the change feed, and at an error
-        #[arg(long)]
-        once: bool,
         #[command(flatten)]
-        verify_keys: VerifyKeys,
+        options: MirrorOptions,
         #[command(flatten)]
         metrics: MetricsArguments,
     },

@@ -41,10 +41,9 @@ use tokio::runtime::Runtime;
 use tracing::Level;
 
 use crate::cli::{Cli, Command, ObjectsCommand, RemovalsCommand};
-use crate::export::{ExportOptions, Renewal, SigningArguments};
-use crate::ingest::{Completion, IngestOptions};
+use crate::export::Renewal;
+use crate::ingest::Completion;
 use crate::metrics_listener::Readiness;
-use crate::mirror::MirrorOptions;
 use crate::purge::Purger;
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
@@ -110,9 +109,8 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     match cli.command {
         Command::Migrate { revert: false } => store()?.migrate().await?,
         Command::Migrate { revert: true } => store()?.revert_last().await?,
-        Command::Ingest { paths, report, full, dry_run, .. } => {
+        Command::Ingest { options, dry_run, .. } => {
             let store = if dry_run { None } else { Some(checked_store().await?) };
-            let options = IngestOptions { paths, report, full };
             let completion = Box::pin(ingest::ingest(store, options, sampler)).await?;
             if completion == Completion::Interrupted {
                 print(Level::WARN, format_args!("interrupted: {INGEST_INTERRUPTED}"));
@@ -143,9 +141,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = backfill::backfill(&store, full);
             return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
-        Command::Export { directory, rox, sqlite, parquet, keep, signing, operator } => {
-            let SigningArguments { sign_key } = signing;
-            let options = ExportOptions { directory, rox, sqlite, parquet, keep, sign_key, operator };
+        Command::Export(options) => {
             let store = store()?;
             let work = async { export::export(&store, &options).await.map(drop) };
             return until_signalled(work, EXPORT_INTERRUPTED, None).await;
@@ -155,13 +151,8 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = Box::pin(import::import(&store, &export, verify_keys));
             return until_signalled(work, IMPORT_INTERRUPTED, Some(&store)).await;
         }
-        Command::Mirror {
-            upstream, objects, downloads, max_download, interval, once, verify_keys, ..
-        } => {
+        Command::Mirror { options, .. } => {
             let store = store()?;
-            let downloads = downloads.unwrap_or_else(|| std::env::temp_dir().join("chart-index-mirror"));
-            let options =
-                MirrorOptions { upstream, objects, downloads, max_download, interval, once, verify_keys };
             let work = Box::pin(mirror::mirror(&store, &options));
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }

@@ -42,21 +42,26 @@ pub(crate) use self::renewal::{NewestExport, Renewal, RenewalArguments, newest_e
 const REMOVED_MEANWHILE: &str =
     "an entry was removed while the export was written: no export was written, run the command again";
 
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
-    /// The folder of all exports.
+    /// Folder of all exports. It is created if it does not exist
     pub(crate) directory: PathBuf,
-    /// Whether to export the ROX files as well.
+    /// Export the ROX files as well, as a tar archive. An import needs them
+    #[arg(long)]
     pub(crate) rox: bool,
-    /// Whether to export the catalogue for SQLite as well.
+    /// Export the catalogue as a SQLite file as well
+    #[arg(long)]
     pub(crate) sqlite: bool,
-    /// Whether to export the charts as a Parquet file as well.
+    /// Export the charts of the catalogue as a Parquet file as well
+    #[arg(long)]
     pub(crate) parquet: bool,
-    /// How many exports stay in the folder; all of them if this is not set.
+    /// Delete all exports in the folder but the newest ones, this one included. If charts were left out,
+    /// all stay
+    #[arg(long, value_name = "COUNT")]
     pub(crate) keep: Option<NonZeroUsize>,
-    /// The key that signs the manifest.
-    pub(crate) sign_key: Option<SignKey>,
-    /// What the manifest says about the use of the catalogue.
+    #[command(flatten)]
+    pub(crate) signing: SigningArguments,
+    #[command(flatten)]
     pub(crate) operator: OperatorArguments,
 }
 
@@ -93,7 +98,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<Pat
     let mut snapshot = store.export_snapshot().await?;
     let (manifest, lost) = write_all(&mut snapshot, folder.path(), options).await?;
     let name = name_of(&manifest)?;
-    write_manifest(&manifest, &name, options.sign_key.as_ref(), folder.path())?;
+    write_manifest(&manifest, &name, options.signing.sign_key.as_ref(), folder.path())?;
     ensure!(!store.has_removal_after(manifest.lineage, manifest.sequence).await?, REMOVED_MEANWHILE);
     let path = folder.publish(&name)?;
     let (chartsets, charts) = (plural(manifest.chartsets, "chartset"), plural(manifest.charts, "chart"));

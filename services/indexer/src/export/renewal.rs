@@ -48,17 +48,10 @@ pub(crate) struct Renewal {
 impl Renewal {
     /// `None` without a folder.
     pub(crate) fn new(store: Store, arguments: RenewalArguments) -> Option<Self> {
-        let RenewalArguments { exports_dir, signing: SigningArguments { sign_key }, operator } = arguments;
-        let directory = exports_dir?;
-        let options = ExportOptions {
-            directory,
-            rox: false,
-            sqlite: false,
-            parquet: false,
-            keep: None,
-            sign_key,
-            operator,
-        };
+        let RenewalArguments { exports_dir, signing, operator } = arguments;
+        let (rox, sqlite, parquet, keep) = (false, false, false, None);
+        let options =
+            ExportOptions { directory: exports_dir?, rox, sqlite, parquet, keep, signing, operator };
         Some(Self { store, options, written: None })
     }
 
@@ -80,7 +73,7 @@ impl Renewal {
         };
         let is_signed = folder.join(ExportManifest::SIGNATURE_FILE).exists();
         ensure!(
-            self.options.sign_key.is_some() || !is_signed,
+            self.options.signing.sign_key.is_some() || !is_signed,
             "{} is withdrawn and signed: set EXPORT_SIGN_KEY_FILE, so that the next one is signed as well",
             folder.display()
         );

@@ -23,6 +23,7 @@ use chart_index_instrumentation::{Sampler, metrics};
 use chart_index_store::{InputFingerprint, Store, StoreError};
 use chart_index_telemetry::print;
 use chart_index_telemetry::shutdown_signal;
+use clap::Args;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -52,12 +53,16 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of fingerprints that are recorded in one statement.
 const FINGERPRINT_BATCH: usize = 256;
 
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(crate) struct IngestOptions {
+    /// Libraries, folders and archives (.olz, .osz, .qp, .smzip, .zip)
+    #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Where the report is written.
+    /// Write a report in JSON Lines format: one object per chartset, refused file and refused chart
+    #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Whether to decode unchanged inputs as well.
+    /// Decode all files, including unchanged ones
+    #[arg(long)]
     pub(crate) full: bool,
 }
 

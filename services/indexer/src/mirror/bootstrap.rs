@@ -37,7 +37,8 @@ impl Mirror<'_> {
         let Some(found) = self.find_export().await? else {
             return Ok(self.store.advance_mirror(None, 0, None).await?);
         };
-        let downloads = Downloads::open(&self.options.downloads)?;
+        let temporary = || std::env::temp_dir().join("chart-index-mirror");
+        let downloads = Downloads::open(&self.options.downloads.clone().unwrap_or_else(temporary))?;
         let stored = downloads.bytes(&found.name)?;
         let result = self.import_export(&downloads, &found, state).await;
         if let Err(error) = &result {

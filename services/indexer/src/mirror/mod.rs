@@ -24,10 +24,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use chart_index_cli::parse_milliseconds;
 use chart_index_domain::{Lineage, ReadError};
 use chart_index_instrumentation::metrics;
 use chart_index_store::{MirrorState, ProcessRole, Store, StoreError};
 use chart_index_telemetry::print;
+use clap::Args;
 use reqwest::Url;
 use tracing::Level;
 
@@ -50,21 +52,42 @@ const PAGE_CHANGES: u32 = 1_000;
 /// After each restart pages have one change less, up to this number: caches may hold pages with lost changes.
 const PAGE_SIZES: u32 = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(crate) struct MirrorOptions {
-    /// The base address of the index that is mirrored.
+    /// Base address of the other index, e.g. `https://charts.example`
+    #[arg(value_name = "URL", value_parser = chart_index_client::parse_base)]
     pub(crate) upstream: Url,
-    /// Other addresses below which its ROX files are, to which it may redirect.
-    pub(crate) objects: Vec<Url>,
-    /// Where the files of an export are stored while they are imported.
-    pub(crate) downloads: PathBuf,
-    /// The greatest size of these files in bytes.
+    /// Folder for the files of an export while they are imported. By default, `chart-index-mirror` in the
+    /// folder of temporary files
+    #[arg(long, env = "DOWNLOADS_DIR", value_name = "DIRECTORY")]
+    pub(crate) downloads: Option<PathBuf>,
+    /// Greatest size of these files, in bytes. An export that is larger is not imported: the mirror starts
+    /// with the first change
+    #[arg(long = "downloads-max-bytes", env = "DOWNLOADS_MAX_BYTES", value_name = "BYTES", default_value_t = 32 << 30)]
     pub(crate) max_download: u64,
-    /// Pause at the end of the feed if the other index does not wait for changes.
+    /// Other base address of its ROX files, to which it may redirect: `OBJECTS_PUBLIC_URL` of the other
+    /// index. May be repeated. Redirects to others are not followed
+    #[arg(
+        long = "objects-url",
+        env = "MIRROR_OBJECTS_URL",
+        value_name = "URL",
+        value_delimiter = ',',
+        value_parser = chart_index_client::parse_base
+    )]
+    pub(crate) objects: Vec<Url>,
+    /// Pause at the end of the change feed, in milliseconds, if the other index does not wait for changes
+    #[arg(
+        long = "interval-ms",
+        env = "MIRROR_INTERVAL_MS",
+        value_name = "MIRROR_INTERVAL_MS",
+        default_value = "60000",
+        value_parser = parse_milliseconds
+    )]
     pub(crate) interval: Duration,
-    /// Whether to end there instead.
+    /// End at the end of the change feed, and at an error
+    #[arg(long)]
     pub(crate) once: bool,
-    /// The keys of which one must have signed an export.
+    #[command(flatten)]
     pub(crate) verify_keys: VerifyKeys,
 }
 

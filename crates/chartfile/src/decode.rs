@@ -1,8 +1,6 @@
 //! Decodes one chart file.
 
-use chart_index_domain::{
-    ChartDraft, DistinctCharts, FileAliases, FileMd5, PublicSource, SourceKind, SourceRef,
-};
+use chart_index_domain::{ChartDraft, DistinctCharts, FileMd5};
 use md5::{Digest, Md5};
 
 use crate::game_chart::GameChart;
@@ -72,18 +70,5 @@ fn decode_simfile(
 
 fn draft(chart: GameChart, is_stored: IsStored<'_>) -> Result<ChartDraft, Refusal> {
     let metadata = chart.metadata();
-    let encoded = rox_file::encode(chart.chart, is_stored)?;
-    let chartset_id = encoded.metadata.chartset_id.and_then(SourceRef::from_number);
-    Ok(ChartDraft {
-        hash: encoded.hash,
-        numbers: encoded.numbers,
-        variant: encoded.variant,
-        analysis: encoded.analysis,
-        metadata,
-        declared_source: chartset_id.map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference }),
-        alpha_beatmap_id: encoded.metadata.chart_id,
-        rox: encoded.rox,
-        curve: encoded.curve,
-        aliases: FileAliases::new(Vec::new(), encoded.roll_variant.into_iter().collect()),
-    })
+    rox_file::encode(chart.chart, metadata, is_stored)
 }

@@ -1,10 +1,11 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
 use chart_index_domain::{
-    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, DensityCurve, FileAliases, NoteHash, Variant,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, DensityCurve, FileAliases, NoteHash,
+    PublicSource, SourceKind, SourceRef, Variant,
 };
 pub(crate) use chart_index_rox::MAX_NOTES;
-use chart_index_rox::{CanonicalNotes, MAX_TIMING_POINTS, Metadata, NoteType, RoxChart, TimingPoint};
+use chart_index_rox::{CanonicalNotes, MAX_TIMING_POINTS, NoteType, RoxChart, TimingPoint};
 
 use crate::Refusal;
 use crate::chart_numbers::chart_numbers;
@@ -14,22 +15,6 @@ use crate::rating::rating;
 
 /// Reports whether the ROX file of a note hash is already stored, in which case it is not encoded again.
 pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
-
-/// What is derived from the notes and the timing of a chart.
-pub(crate) struct EncodedChart {
-    pub(crate) hash: NoteHash,
-    pub(crate) numbers: ChartNumbers,
-    pub(crate) variant: Option<Variant>,
-    /// The variant with the heads of rolls, which are not in the ROX file.
-    pub(crate) roll_variant: Option<Variant>,
-    /// The ROX file; `None` if it is already stored.
-    pub(crate) rox: Option<Vec<u8>>,
-    /// The rating and the patterns, with the ROX file.
-    pub(crate) analysis: Option<ChartAnalysis>,
-    /// The density curve, with the ROX file.
-    pub(crate) curve: Option<DensityCurve>,
-    pub(crate) metadata: Metadata,
-}
 
 /// What a ROX file contains.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,11 +69,16 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
     })
 }
 
-/// Computes note hash, numbers, ROX file, analysis and density curve of a chart without its mines and bursts.
+/// Computes note hash, numbers, ROX file, analysis and density curve of a chart without its mines and bursts,
+/// of which the file has this metadata.
 ///
 /// The ROX file is read again before it is returned, so that the ROX file of every indexed chart gives the
 /// chart's own hash; neither is done if `is_stored` reports that the ROX file exists.
-pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<EncodedChart, Refusal> {
+pub(crate) fn encode(
+    mut chart: RoxChart,
+    metadata: ChartMetadata,
+    is_stored: IsStored<'_>,
+) -> Result<ChartDraft, Refusal> {
     if chart.notes.len() > MAX_NOTES {
         return Err(Refusal::DecodingLimit { what: "notes" });
     }
@@ -96,6 +86,7 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
         return Err(Refusal::DecodingLimit { what: "timing points" });
     }
     let with_rolls = CanonicalNotes::starts_with_rolls(&chart).and_then(Result::ok);
+    // Rolls are not in the ROX file.
     let roll_variant = with_rolls.and_then(|notes| notes.rows().variant());
     chart.remove_unsupported_notes();
     put_in_order(&mut chart);
@@ -105,8 +96,19 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
     let new = if is_stored(&hash) { None } else { Some(encode_verified(&mut chart, hash, numbers)?) };
     let (rox, content) = new.unzip();
     let (analysis, curve) = content.map(|content| (content.analysis, content.curve)).unzip();
-    let (variant, metadata) = (notes.rows().variant(), chart.metadata);
-    Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, analysis, curve, metadata })
+    let chartset_id = chart.metadata.chartset_id.and_then(SourceRef::from_number);
+    Ok(ChartDraft {
+        hash,
+        numbers,
+        variant: notes.rows().variant(),
+        analysis,
+        rox,
+        curve,
+        metadata,
+        declared_source: chartset_id.map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference }),
+        alpha_beatmap_id: chart.metadata.chart_id,
+        aliases: FileAliases::new(Vec::new(), roll_variant.into_iter().collect()),
+    })
 }
 
 /// Puts a chart in the form of a valid ROX file (docs/formats/rox.md, "Valid charts"): notes and timing points

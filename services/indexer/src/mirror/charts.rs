@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use chart_index_chartfile::MAX_FILE_BYTES;
 use chart_index_cli::Causes;
 use chart_index_domain::{ChartDraft, FileDigest, NoteHash};
 use chart_index_store::{MirrorState, RefusedChange, StoreError};
@@ -14,7 +13,6 @@ use tokio::time::{Instant, sleep};
 
 use super::Mirror;
 use super::page::ChangedChart;
-use super::upstream::RoxResponse;
 use crate::clock::now_ms;
 use crate::import::draft_of_rox;
 
@@ -49,7 +47,7 @@ impl Refusal {
     }
 
     /// The file is at an address that is not one of the settings.
-    fn elsewhere(hash: NoteHash, address: &str) -> Self {
+    pub(super) fn elsewhere(hash: NoteHash, address: &str) -> Self {
         let reason = format!(
             "the ROX file of chart {hash} is at {address}, which is not below an address of MIRROR_OBJECTS_URL"
         );
@@ -71,7 +69,7 @@ impl Mirror<'_> {
     ) -> Result<HashMap<NoteHash, Refusal>> {
         let hashes: Vec<NoteHash> = charts.keys().copied().collect();
         let replacements = self.store.replacements(&hashes).await?;
-        let fetch = async |(hash, is_stored)| anyhow::Ok((is_stored, hash, self.fetch(hash).await?));
+        let fetch = async |(hash, is_stored)| anyhow::Ok((is_stored, hash, self.upstream.rox(hash).await?));
         let mut fetched = stream::iter(charts).map(fetch).buffer_unordered(FETCHES);
         let (mut new, mut bytes, mut refused) = (Vec::new(), 0, HashMap::new());
         while let Some((is_stored, hash, file)) = fetched.try_next().await? {
@@ -143,7 +141,7 @@ impl Mirror<'_> {
             return Ok(Ok(()));
         }
         loop {
-            let refusal = match decode(hash, self.fetch(hash).await?).await? {
+            let refusal = match decode(hash, self.upstream.rox(hash).await?).await? {
                 Ok(chart) if digest.is_none() || chart.rox.as_deref().is_some_and(is_current) => {
                     return self.replace(&chart).await.map(Ok);
                 }
@@ -164,20 +162,6 @@ impl Mirror<'_> {
             self.store.replace_rox(chart, None).await?;
         }
         Ok(())
-    }
-
-    async fn fetch(&self, hash: NoteHash) -> Result<Result<Vec<u8>, Refusal>> {
-        Ok(match self.upstream.rox(hash).await? {
-            RoxResponse::File(file) => Ok(file),
-            RoxResponse::Missing => Err(Refusal::missing(hash)),
-            RoxResponse::Unavailable(reason) => {
-                Err(Refusal::late(format!("the ROX file of chart {hash} cannot be read: {reason}")))
-            }
-            RoxResponse::Elsewhere(address) => Err(Refusal::elsewhere(hash, &address)),
-            RoxResponse::TooLong => Err(Refusal::late(format!(
-                "the ROX file of chart {hash} has more than {MAX_FILE_BYTES} bytes"
-            ))),
-        })
     }
 }
 

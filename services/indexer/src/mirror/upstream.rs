@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use chart_index_chartfile::MAX_FILE_BYTES;
 use chart_index_client::{ChartIndex, Error, read_body};
 use chart_index_domain::{ExportFile, ExportManifest, ExportName, Lineage, NoteHash};
 use reqwest::header::{CACHE_CONTROL, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
+use super::charts::Refusal;
 use super::page::Page;
 use crate::import::MAX_MANIFEST_BYTES;
 use crate::instance::{TIMEOUT, instance};
@@ -39,17 +40,6 @@ pub(super) struct PageRequest {
     pub(super) lineage: Option<Lineage>,
     /// The maximum number of changes.
     pub(super) limit: u32,
-}
-
-/// A ROX file, or why there is none.
-pub(super) enum RoxResponse {
-    File(Vec<u8>),
-    Missing,
-    TooLong,
-    /// It cannot be read, for this reason, although the index responds.
-    Unavailable(String),
-    /// It is at an address that is not to be read.
-    Elsewhere(String),
 }
 
 impl Upstream {
@@ -106,11 +96,11 @@ impl Upstream {
         read.await.with_context(|| format!("cannot read {}", self.instance.url(&path)))
     }
 
-    /// The ROX file of a chart.
+    /// The ROX file of a chart, or why it cannot be had although the index responds.
     ///
     /// # Errors
     /// The instance is unreachable, or refuses requests.
-    pub(super) async fn rox(&self, hash: NoteHash) -> Result<RoxResponse> {
+    pub(super) async fn rox(&self, hash: NoteHash) -> Result<Result<Vec<u8>, Refusal>> {
         let path = format!("/api/charts/{hash}/rox");
         // A cache may have an earlier file, or that there was none.
         let request = without_cache(self.request(&path));
@@ -119,7 +109,7 @@ impl Upstream {
             Ok(response) => response,
             // A request that ends without a response may be due to this file.
             Err(Error::Connection(error)) if !error.is_connect() => {
-                return Ok(unavailable(Error::Connection(error)));
+                return Ok(Err(unreadable(hash, Error::Connection(error))));
             }
             Err(error) => {
                 return Err(error).with_context(|| format!("cannot read {}", self.instance.url(&path)));
@@ -129,18 +119,18 @@ impl Upstream {
             let error = Error::from_response(response).await;
             return Err(error).with_context(|| format!("cannot read {}", self.instance.url(&path)));
         }
-        let Some(location) = location(&response) else { return Ok(rox_of(response).await) };
+        let Some(location) = location(&response) else { return Ok(rox_of(hash, response).await) };
         let Some(address) = address_below(&location, &self.objects) else {
-            return Ok(RoxResponse::Elsewhere(location));
+            return Ok(Err(Refusal::elsewhere(hash, &location)));
         };
         let request = self.instance.request_url(Method::GET, address).timeout(TIMEOUT);
         match self.instance.send_while(request, &[]).await {
             // What another server says of itself is of no use here.
             Ok(response) if !matches!(response.status(), StatusCode::OK | StatusCode::NOT_FOUND) => {
-                Ok(RoxResponse::Unavailable(format!("{location}: {}", response.status())))
+                Ok(Err(unreadable(hash, anyhow!("{location}: {}", response.status()))))
             }
-            Ok(response) => Ok(rox_of(response).await),
-            Err(error) => Ok(unavailable(anyhow::Error::new(error).context(location))),
+            Ok(response) => Ok(rox_of(hash, response).await),
+            Err(error) => Ok(Err(unreadable(hash, anyhow::Error::new(error).context(location)))),
         }
     }
 
@@ -232,20 +222,21 @@ fn address_below(location: &str, objects: &[Url]) -> Option<Url> {
     objects.iter().any(is_below).then_some(address)
 }
 
-async fn rox_of(response: Response) -> RoxResponse {
+async fn rox_of(hash: NoteHash, response: Response) -> Result<Vec<u8>, Refusal> {
     match response.status() {
-        StatusCode::NOT_FOUND => RoxResponse::Missing,
-        StatusCode::OK => match read_body(response, MAX_ROX_BYTES).await {
-            Ok(file) => RoxResponse::File(file),
-            Err(Error::TooLong { .. }) => RoxResponse::TooLong,
-            Err(error) => unavailable(error),
-        },
-        _ => unavailable(Error::from_response(response).await),
+        StatusCode::NOT_FOUND => Err(Refusal::missing(hash)),
+        StatusCode::OK => read_body(response, MAX_ROX_BYTES).await.map_err(|error| match error {
+            Error::TooLong { .. } => {
+                Refusal::late(format!("the ROX file of chart {hash} has more than {MAX_FILE_BYTES} bytes"))
+            }
+            error => unreadable(hash, error),
+        }),
+        _ => Err(unreadable(hash, Error::from_response(response).await)),
     }
 }
 
-fn unavailable(error: impl Into<anyhow::Error>) -> RoxResponse {
-    RoxResponse::Unavailable(format!("{:#}", error.into()))
+fn unreadable(hash: NoteHash, error: impl Into<anyhow::Error>) -> Refusal {
+    Refusal::late(format!("the ROX file of chart {hash} cannot be read: {:#}", error.into()))
 }
 
 fn export_in_location(response: &Response) -> Option<ExportName> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::{RoxContent, inspect_rox};
-use chart_index_domain::NOTE_HASH_VERSION;
+use chart_index_domain::{Entity, NOTE_HASH_VERSION};
 use chart_index_store::{ColumnMismatch, FeedMismatch, Store, StoredChart};
 use indicatif::ProgressBar;
 
@@ -158,20 +158,12 @@ async fn verify_removals(store: &Store, findings: &mut Findings) -> Result<()> {
 }
 
 async fn verify_change_feed(store: &Store, findings: &mut Findings) -> Result<()> {
-    for mismatch in store.feed_mismatches().await? {
-        match mismatch {
-            FeedMismatch::Chart { hash, is_known: true } => {
-                findings.add(format_args!("chart {hash}: it is known, but not in the change feed"))?;
-            }
-            FeedMismatch::Chart { hash, is_known: false } => {
-                findings.add(format_args!("chart {hash}: it is in the change feed, but not known"))?;
-            }
-            FeedMismatch::Chartset { id, is_shown: true } => {
-                findings.add(format_args!("chartset {id}: it is shown, but not in the change feed"))?;
-            }
-            FeedMismatch::Chartset { id, is_shown: false } => {
-                findings.add(format_args!("chartset {id}: it is in the change feed, but not shown"))?;
-            }
+    for FeedMismatch { entity, is_shown } in store.feed_mismatches().await? {
+        let shown = if matches!(entity, Entity::Chart(_)) { "known" } else { "shown" };
+        if is_shown {
+            findings.add(format_args!("{entity}: it is {shown}, but not in the change feed"))?;
+        } else {
+            findings.add(format_args!("{entity}: it is in the change feed, but not {shown}"))?;
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Compares the [change feed](crate::feed::change_feed) with the catalogue, for `chart-indexer verify`.
 
-use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_domain::Entity;
 
-use crate::schema::column_values::parse_hash;
+use crate::schema::column_values::parse_entity;
 use crate::{Store, StoreError};
 
 /// Maximum number of differences that are returned.
@@ -10,21 +10,12 @@ const MAX_MISMATCHES: i64 = 1_000;
 
 /// A difference between the feed and the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FeedMismatch {
-    /// A known chart that the feed lacks, or a chart of the feed that is not known.
-    Chart {
-        /// Its note hash.
-        hash: NoteHash,
-        /// Whether the catalogue knows it, so that the feed lacks it.
-        is_known: bool,
-    },
-    /// A shown chartset that the feed lacks, or a chartset of the feed that is not shown.
-    Chartset {
-        /// Its id.
-        id: ChartsetId,
-        /// Whether the catalogue shows it, so that the feed lacks it.
-        is_shown: bool,
-    },
+pub struct FeedMismatch {
+    /// The chart or chartset.
+    pub entity: Entity,
+    /// Whether the chart is known or the chartset shown, so that the feed lacks it. Otherwise only the feed has
+    /// it.
+    pub is_shown: bool,
 }
 
 impl Store {
@@ -50,15 +41,11 @@ impl Store {
             .bind(MAX_MISMATCHES)
             .fetch_all(&mut *connection)
             .await?;
-            rows.iter().map(|(entity, is_shown)| mismatch(entity, *is_shown)).collect()
+            let mismatch = |(entity, is_shown): (Vec<u8>, bool)| {
+                Ok(FeedMismatch { entity: parse_entity(&entity)?, is_shown })
+            };
+            rows.into_iter().map(mismatch).collect()
         })
         .await
     }
-}
-
-fn mismatch(entity: &[u8], is_shown: bool) -> Result<FeedMismatch, sqlx::Error> {
-    Ok(match entity.try_into().map(ChartsetId::from_bytes) {
-        Ok(id) => FeedMismatch::Chartset { id, is_shown },
-        Err(_) => FeedMismatch::Chart { hash: parse_hash(entity)?, is_known: is_shown },
-    })
 }

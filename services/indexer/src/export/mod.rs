@@ -29,7 +29,7 @@ use tracing::Level;
 
 use self::catalogue::CatalogueFiles;
 use self::export_folder::ExportFolder;
-use self::output::{Lines, create, finish, not_written};
+use self::output::{COMPRESSION_LEVEL, create, finish, not_written};
 use crate::clock::now_ms;
 use crate::progress;
 use crate::report::plural;
@@ -172,7 +172,9 @@ async fn write_chartsets(
     catalogue: &mut CatalogueFiles,
     progress: &ProgressBar,
 ) -> Result<(ExportedFile, u64)> {
-    let mut lines = Lines::create(folder, ExportFile::Chartsets)?;
+    let name = ExportFile::Chartsets;
+    let mut lines =
+        zstd::Encoder::new(create(folder, name)?, COMPRESSION_LEVEL).context("cannot compress")?;
     let (mut after, mut chartsets) = (None, 0);
     loop {
         let page = snapshot.records_after(after).await?;
@@ -186,11 +188,14 @@ async fn write_chartsets(
             }
             chartsets += 1;
             catalogue.insert(&checked.record)?;
-            lines.write(&ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record })?;
+            let line = ExportLine { checked_at_ms: checked.checked_at_ms, chartset: checked.record };
+            let line = serde_json::to_string(&line)?;
+            writeln!(lines, "{line}").with_context(|| not_written(name))?;
         }
         progress.inc(count);
     }
-    Ok((lines.finish()?, chartsets))
+    let file = lines.finish().with_context(|| not_written(name))?;
+    Ok((finish(file, name)?, chartsets))
 }
 
 /// Writes the ROX files of the known charts in the order of their hashes, and adds those without one to `lost`.

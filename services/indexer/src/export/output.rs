@@ -1,12 +1,11 @@
 //! The files of an export while they are written.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use chart_index_domain::{ExportFile, ExportedFile};
-use serde::Serialize;
 
 use super::digest_writer::DigestWriter;
 
@@ -31,28 +30,4 @@ pub(super) fn finish(file: Output, name: ExportFile) -> Result<ExportedFile> {
 
 pub(super) fn not_written(name: ExportFile) -> String {
     format!("cannot write {}", name.name())
-}
-
-/// A file of JSON objects, one a line, compressed.
-pub(super) struct Lines {
-    name: ExportFile,
-    encoder: zstd::Encoder<'static, Output>,
-}
-
-impl Lines {
-    pub(super) fn create(folder: &Path, name: ExportFile) -> Result<Self> {
-        let encoder =
-            zstd::Encoder::new(create(folder, name)?, COMPRESSION_LEVEL).context("cannot compress")?;
-        Ok(Self { name, encoder })
-    }
-
-    pub(super) fn write(&mut self, object: &impl Serialize) -> Result<()> {
-        let mut line = serde_json::to_vec(object)?;
-        line.push(b'\n');
-        self.encoder.write_all(&line).with_context(|| not_written(self.name))
-    }
-
-    pub(super) fn finish(self) -> Result<ExportedFile> {
-        finish(self.encoder.finish().with_context(|| not_written(self.name))?, self.name)
-    }
 }

@@ -18,19 +18,8 @@ pub(crate) struct ChartFile {
     pub(crate) content: Result<Vec<u8>, Refusal>,
 }
 
-/// Assigns the files of an archive to song folders. The archive is an input with this layout.
-pub(crate) fn place_archive(layout: Layout, files: Vec<ArchivedFile>) -> Vec<ChartFile> {
-    place(layout, &FolderInInput::default(), files)
-}
-
-/// Assigns the files of an archive to song folders. The archive is at this path in an input with this layout.
-pub(crate) fn place_nested(layout: Layout, archive: &str, files: Vec<ArchivedFile>) -> Vec<ChartFile> {
-    let root = FolderInInput::default().nested(archive);
-    place(layout.nested(), &root, files)
-}
-
-/// Assigns the files of an archive, which is `root`, to song folders.
-fn place(layout: Layout, root: &FolderInInput, mut files: Vec<ArchivedFile>) -> Vec<ChartFile> {
+/// Assigns the files of an archive, which is `root` and has this layout, to song folders.
+pub(crate) fn place(layout: Layout, root: &FolderInInput, mut files: Vec<ArchivedFile>) -> Vec<ChartFile> {
     strip_wrapping_folder(layout, &mut files);
     let (mut placed, mut archives) = (Vec::new(), BTreeMap::<String, Vec<ArchivedFile>>::new());
     for file in files {

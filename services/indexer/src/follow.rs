@@ -2,6 +2,8 @@
 //! percentiles and replaces withdrawn exports, for as long as it runs.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,7 +16,6 @@ use tokio::task::JoinSet;
 
 use crate::export::Renewal;
 use crate::metrics::{Backlog, BacklogGauges, IngestTimes};
-use crate::metrics_listener::Readiness;
 use crate::purge::{self, Purger};
 use crate::search::{Follower, NodePosition};
 use crate::{filter, percentiles};
@@ -36,7 +37,7 @@ pub(crate) async fn follow(
     purger: Option<Purger>,
     renewal: Option<Renewal>,
     sampler: Sampler,
-    readiness: Readiness,
+    is_ready: Arc<AtomicBool>,
 ) -> Result<()> {
     let (last_number, numbers) = watch::channel(0);
     let followers = Follower::of_nodes(store, writers, sampler);
@@ -45,7 +46,7 @@ pub(crate) async fn follow(
     tasks.spawn(poll(store.clone(), last_number));
     tasks.spawn(filter::follow(store.clone()));
     tasks.spawn(percentiles::follow(store.clone()));
-    tasks.spawn(observe(store.clone(), positions, readiness));
+    tasks.spawn(observe(store.clone(), positions, is_ready));
     if let Some(purger) = purger {
         tasks.spawn(purge::follow(store.clone(), purger, numbers.clone()));
     }
@@ -75,12 +76,13 @@ async fn poll(store: Store, last_number: watch::Sender<u64>) -> Infallible {
 
 /// Sets the readiness, and the gauges of the last ingest and, with nodes, of the changes that these lack. The
 /// gauges have no value while PostgreSQL is unavailable: the passes report it, which fail as well.
-async fn observe(store: Store, positions: Vec<NodePosition>, readiness: Readiness) -> Infallible {
+async fn observe(store: Store, positions: Vec<NodePosition>, is_ready: Arc<AtomicBool>) -> Infallible {
     let nodes = BacklogGauges::of_nodes(metrics());
     let ingests = IngestTimes::new(metrics());
     let mut lags = vec![None; positions.len()];
     loop {
-        readiness.set(positions.iter().all(|position| position.get().is_some()));
+        let are_known = positions.iter().all(|position| position.borrow().is_some());
+        is_ready.store(are_known, Ordering::Relaxed);
         ingests.set(store.last_ingest().await.ok().flatten());
         nodes.set(greatest_backlog(&store, &positions, &mut lags).await.unwrap_or_default());
         tokio::time::sleep(INTERVAL).await;
@@ -95,7 +97,8 @@ async fn greatest_backlog(
     lags: &mut [Option<Lag>],
 ) -> Result<Option<Backlog>, ReadError> {
     for (position, lag) in positions.iter().zip(&mut *lags) {
-        if let Some(position) = position.get() {
+        let position = *position.borrow();
+        if let Some(position) = position {
             *lag = Some(Lag::read(store, position, *lag).await?);
         }
     }

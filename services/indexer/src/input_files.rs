@@ -12,7 +12,7 @@ use chart_index_domain::ChartsetTooLarge;
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use walkdir::WalkDir;
 
-use crate::archive_folders::{ChartFile, place_archive, place_nested};
+use crate::archive_folders::{ChartFile, place};
 use crate::library::{FolderInInput, Input, Layout};
 
 /// The maximum depth of chart files below a song folder.
@@ -44,7 +44,8 @@ pub(crate) fn read(input: &Input) -> Result<Vec<ChartFile>, InputError> {
         return read_folder(input);
     }
     let file = File::open(&input.location).map_err(|error| InputError::unreadable(None, &error))?;
-    Ok(place_archive(input.layout, ArchiveReader::default().read(BufReader::new(file))?))
+    let files = ArchiveReader::default().read(BufReader::new(file))?;
+    Ok(place(input.layout, &FolderInInput::default(), files))
 }
 
 /// Reads a folder. The archives in it count as those in an archive: the limits hold for all of them together.
@@ -59,7 +60,8 @@ fn read_folder(input: &Input) -> Result<Vec<ChartFile>, InputError> {
                 Err(damaged @ Refusal::UnreadableArchive { .. }) => vec![ArchivedFile::unreadable(damaged)],
                 content => content?,
             };
-            files.extend(place_nested(input.layout, &name, content));
+            let root = FolderInInput::default().nested(&name);
+            files.extend(place(input.layout.nested(), &root, content));
         } else {
             let content = read_file(&path).map_err(unreadable)?;
             bytes += content.len() as u64;

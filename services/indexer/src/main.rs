@@ -33,6 +33,8 @@ mod stdout;
 mod verify;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use chart_index_store::Store;
@@ -43,7 +45,6 @@ use tracing::Level;
 use crate::cli::{Cli, Command, ObjectsCommand, RemovalsCommand};
 use crate::export::Renewal;
 use crate::ingest::Completion;
-use crate::metrics_listener::Readiness;
 use crate::purge::Purger;
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
@@ -95,8 +96,9 @@ fn error_message(error: &anyhow::Error) -> String {
 }
 
 async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
-    let readiness = Readiness::new(!cli.command.follows());
-    let _metrics_listener = metrics_listener::start(&cli.command, &readiness).await?;
+    // `follow` has to find an index on every node first.
+    let is_ready = Arc::new(AtomicBool::new(!cli.command.follows()));
+    let _metrics_listener = metrics_listener::start(&cli.command, &is_ready).await?;
     let sampler = telemetry.sampler();
     let store = || cli.store.store();
     // For commands that fold text.
@@ -124,7 +126,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Follow { meilisearch, purge, renewal, .. } => {
             let (store, writers, purger) = (store()?, search::writers(&meilisearch)?, Purger::new(purge)?);
             let renewal = Renewal::new(store.clone(), *renewal);
-            let work = follow::follow(&store, writers, purger, renewal, sampler, readiness);
+            let work = follow::follow(&store, writers, purger, renewal, sampler, is_ready);
             return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
         Command::Sync { meilisearch, .. } => {

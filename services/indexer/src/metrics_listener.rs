@@ -16,34 +16,20 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::cli::Command;
 
-/// Whether `/readyz` is 200: always, except that `follow` has to find an index on every node first. Clones
-/// share it.
-#[derive(Debug, Clone)]
-pub(crate) struct Readiness(Arc<AtomicBool>);
-
-impl Readiness {
-    pub(crate) fn new(is_ready: bool) -> Self {
-        Self(Arc::new(AtomicBool::new(is_ready)))
-    }
-
-    pub(crate) fn set(&self, is_ready: bool) {
-        self.0.store(is_ready, Ordering::Relaxed);
-    }
-}
-
-/// Starts to serve the metrics of a command, if it has an address for them. Dropping the handle stops it. A
-/// command that ends goes on without: it may run beside `follow`, in the same container.
+/// Starts to serve the metrics of a command, if it has an address for them, and `/readyz`, which is 200 while
+/// it is ready. Dropping the handle stops it. A command that ends goes on without: it may run beside `follow`,
+/// in the same container.
 ///
 /// # Errors
 /// The address cannot be used, and the command runs permanently.
 pub(crate) async fn start(
     command: &Command,
-    readiness: &Readiness,
+    is_ready: &Arc<AtomicBool>,
 ) -> Result<Option<AbortOnDropHandle<io::Result<()>>>> {
     let Some(address) = command.metrics_listen() else { return Ok(None) };
     match listen(address).await {
         Ok(listener) => {
-            let readyz = get(readyz).with_state(readiness.clone());
+            let readyz = get(readyz).with_state(Arc::clone(is_ready));
             let served = serve_private(listener, readyz, future::pending());
             Ok(Some(AbortOnDropHandle::new(tokio::spawn(served))))
         }
@@ -65,7 +51,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(listener)
 }
 
-async fn readyz(State(Readiness(is_ready)): State<Readiness>) -> (StatusCode, &'static str) {
+async fn readyz(State(is_ready): State<Arc<AtomicBool>>) -> (StatusCode, &'static str) {
     if is_ready.load(Ordering::Relaxed) {
         (StatusCode::OK, "ok\n")
     } else {

@@ -1,6 +1,5 @@
 //! Pages that the mirrors share whose waits have ended.
 
-use std::fmt;
 use std::time::Instant;
 
 use chart_index_domain::Lineage;
@@ -25,6 +24,7 @@ struct PageKey {
     second: u64,
 }
 
+#[derive(Debug)]
 pub(crate) struct SharedPages {
     pages: Cache<PageKey, FeedPageBody>,
     sequence: watch::Receiver<u64>,
@@ -56,11 +56,5 @@ impl SharedPages {
     fn key(&self, FeedPageRequest { after, lineage, limit, .. }: FeedPageRequest) -> PageKey {
         let (sequence, second) = (*self.sequence.borrow(), self.start.elapsed().as_secs());
         PageKey { after, lineage, limit, sequence, second }
-    }
-}
-
-impl fmt::Debug for SharedPages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedPages").field("pages", &self.pages.len()).finish_non_exhaustive()
     }
 }

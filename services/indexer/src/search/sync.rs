@@ -2,7 +2,6 @@
 //! that does so all the time.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -31,25 +30,14 @@ const CLEAN_UP_INTERVAL: Duration = Duration::from_hours(1);
 /// How long tasks are retained.
 const RETENTION: Duration = Duration::from_hours(24);
 
-/// The position of the index of a node, while it is known. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NodePosition(Arc<Mutex<Option<Position>>>);
-
-impl NodePosition {
-    pub(crate) fn get(&self) -> Option<Position> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, position: Position) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
-    }
-}
+/// The position of the index of a node, once it is known.
+pub(crate) type NodePosition = watch::Receiver<Option<Position>>;
 
 /// Applies the changes of the catalogue to one node.
 pub(crate) struct Follower {
     store: Store,
     writer: IndexWriter,
-    position: NodePosition,
+    position: watch::Sender<Option<Position>>,
     metrics: NodeMetrics,
     sampler: Sampler,
     cleaned_up_at: Option<Instant>,
@@ -79,7 +67,7 @@ pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, sampler: Samp
 impl Follower {
     pub(crate) fn of_nodes(store: &Store, writers: Vec<IndexWriter>, sampler: Sampler) -> Vec<Self> {
         let new = |writer: IndexWriter| {
-            let (store, position) = (store.clone(), NodePosition::default());
+            let (store, position) = (store.clone(), watch::Sender::default());
             let metrics = NodeMetrics::new(metrics(), writer.node_url().address());
             Self { store, writer, position, metrics, sampler, cleaned_up_at: None, unfinished: None }
         };
@@ -88,7 +76,7 @@ impl Follower {
 
     /// The position of the index, which the follower updates.
     pub(crate) fn position(&self) -> NodePosition {
-        self.position.clone()
+        self.position.subscribe()
     }
 
     fn print_error(&self, error: &anyhow::Error) {
@@ -160,7 +148,7 @@ impl Follower {
         tokio::pin!(acquired);
         loop {
             if let Some(position) = self.writer.read_position().await? {
-                self.position.set(position);
+                self.position.send_replace(Some(position));
             }
             if let Ok(acquired) = tokio::time::timeout(MAX_PAUSE, &mut acquired).await {
                 return Ok(acquired?);
@@ -227,12 +215,12 @@ impl Follower {
     async fn try_pass(&mut self, node: &Node) -> Result<Option<Pass>> {
         let Some(position) = node.writer.read_position().await? else { return Ok(None) };
         let position = self.lost_position(node, position).await?.unwrap_or(position);
-        self.position.set(position);
+        self.position.send_replace(Some(position));
         let changes = changes_after(&self.store, position, CHANGES_PER_PASS).await?;
         self.unfinished = Some((position, changes.next));
         let pass = apply(node, Target::Live, position, &changes).await?;
         self.unfinished = None;
-        self.position.set(pass.position);
+        self.position.send_replace(Some(pass.position));
         Ok(Some(pass))
     }
 

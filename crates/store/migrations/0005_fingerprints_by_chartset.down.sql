@@ -1,2 +1,2 @@
 -- no-transaction
-DROP INDEX CONCURRENTLY ingest_fingerprints_by_chartset;
+DROP INDEX CONCURRENTLY IF EXISTS ingest_fingerprints_by_chartset;

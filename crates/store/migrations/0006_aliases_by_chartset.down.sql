@@ -1,2 +1,2 @@
 -- no-transaction
-DROP INDEX CONCURRENTLY chart_aliases_by_chartset;
+DROP INDEX CONCURRENTLY IF EXISTS chart_aliases_by_chartset;

@@ -1,2 +1,2 @@
 -- no-transaction
-DROP INDEX CONCURRENTLY chartset_charts_by_creator;
+DROP INDEX CONCURRENTLY IF EXISTS chartset_charts_by_creator;

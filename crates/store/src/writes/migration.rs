@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chart_index_domain::ReadError;
 use chart_index_domain::text::FOLDING_VERSION;
-use sqlx::migrate::{MigrateError, Migration, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::time::sleep;
 
@@ -203,8 +203,14 @@ impl Store {
 }
 
 async fn apply(migrator: &Migrator, connection: &mut PgConnection) -> Result<(), MigrateError> {
+    connection.ensure_migrations_table(&migrator.table_name).await?;
+    let applied = connection.list_applied_migrations(&migrator.table_name).await?;
     for migration in migrator.iter().filter(|migration| !migration.migration_type.is_down_migration()) {
-        prepare(migration, connection).await?;
+        if !applied.iter().any(|applied| applied.version == migration.version) {
+            set_lock_timeout(migration, connection).await?;
+            drop_earlier_index(migration, connection).await?;
+        }
+        // Also compares those that are applied.
         migrator.run_direct(Some(migration.version), connection, false).await?;
     }
     Ok(())
@@ -214,31 +220,28 @@ async fn apply(migrator: &Migrator, connection: &mut PgConnection) -> Result<(),
 async fn revert(migrator: &Migrator, connection: &mut PgConnection, to: i64) -> Result<(), MigrateError> {
     let down = migrator.iter().rev().filter(|migration| migration.migration_type.is_down_migration());
     for migration in down.filter(|migration| migration.version > to) {
-        prepare(migration, connection).await?;
+        set_lock_timeout(migration, connection).await?;
         migrator.undo(&mut *connection, migration.version - 1).await?;
     }
     Ok(())
 }
 
 /// Sets the lock timeout of a migration. One outside of a transaction creates or drops an index concurrently:
-/// it blocks no one, and waits for the end of every transaction that began before it. If it was interrupted,
-/// the index is left invalid, and is dropped before the next attempt.
-async fn prepare(migration: &Migration, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+/// it blocks no one, and waits for the end of every transaction that began before it.
+async fn set_lock_timeout(migration: &Migration, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let timeout = if migration.no_tx { "0" } else { LOCK_TIMEOUT };
-    connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{timeout}'"))).await?;
-    if !migration.no_tx {
-        return Ok(());
-    }
-    let invalid = sqlx::query_scalar(
-        "SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-         WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace AND position(relname::text IN $1) > 0",
-    );
-    let invalid: Vec<String> = invalid.bind(migration.sql.as_str()).fetch_all(&mut *connection).await?;
-    for name in invalid {
-        let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS \"{name}\"");
-        connection.execute(AssertSqlSafe(drop)).await?;
-    }
-    Ok(())
+    connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{timeout}'"))).await.map(drop)
+}
+
+/// Drops what an interrupted attempt has left of the index that a migration creates concurrently: an invalid
+/// index, or a valid one if the migration was not recorded any more.
+async fn drop_earlier_index(migration: &Migration, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let sql = migration.sql.as_str();
+    let created = ["CREATE INDEX CONCURRENTLY ", "CREATE UNIQUE INDEX CONCURRENTLY "];
+    let created = created.iter().find_map(|create| sql.split_once(create));
+    let Some(name) = created.and_then(|(_, rest)| rest.split_whitespace().next()) else { return Ok(()) };
+    let drop_index = format!("DROP INDEX CONCURRENTLY IF EXISTS {name}");
+    connection.execute(AssertSqlSafe(drop_index)).await.map(drop)
 }
 
 async fn finish(

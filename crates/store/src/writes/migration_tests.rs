@@ -156,6 +156,7 @@ fn forbidden(migration: &Migration) -> Option<&'static str> {
     let is_single = !sql.trim_end().trim_end_matches(';').contains(';');
     match migration.no_tx {
         true if !(is_single && sql.contains(" CONCURRENTLY ")) => Some("not one concurrent statement"),
+        true if sql.contains("DROP") && !sql.contains("IF EXISTS") => Some("cannot be repeated"),
         false if sql.contains(" CONCURRENTLY ") => Some("lacks -- no-transaction in its first line"),
         false if sql.contains("CREATE INDEX") || sql.contains("CREATE UNIQUE INDEX") => {
             Some("creates an index that is not concurrent")
@@ -188,9 +189,10 @@ async fn long_migrations_of_a_large_catalogue_do_not_block_readers_and_writers()
     assert_eq!(Catalogue::create(100_000).await.migrate(&with_further(&GOOD)).await, [""; 0]);
 }
 
-/// An interrupted attempt leaves an invalid index. `IF NOT EXISTS` would accept it.
+/// An interrupted attempt leaves an invalid index, which `IF NOT EXISTS` would accept, or, interrupted before
+/// the migration was recorded, a valid one.
 #[tokio::test]
-async fn an_invalid_index_is_created_again() {
+async fn an_index_of_an_interrupted_attempt_is_created_again() {
     let catalogue = Catalogue::create(10).await;
     let unique = ["CREATE UNIQUE INDEX CONCURRENTLY chartsets_by_title ON chartsets (title)"];
     let error = catalogue.store.apply(&with_further(&unique)).await.unwrap_err();
@@ -198,8 +200,11 @@ async fn an_invalid_index_is_created_again() {
     let valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('chartsets_by_title')";
     assert_eq!(catalogue.database.psql(valid), "f");
     let _ = catalogue.database.psql("UPDATE chartsets SET title = title_sort");
-    catalogue.store.apply(&with_further(&unique)).await.unwrap();
-    assert_eq!(catalogue.database.psql(valid), "t");
+    for _ in 0..2 {
+        catalogue.store.apply(&with_further(&unique)).await.unwrap();
+        assert_eq!(catalogue.database.psql(valid), "t");
+        let _ = catalogue.database.psql("DELETE FROM _sqlx_migrations WHERE version = 9000");
+    }
 }
 
 /// The second process has no snapshot while it waits, so that the index is completed.

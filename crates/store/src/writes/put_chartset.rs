@@ -246,15 +246,14 @@ async fn store_charts(
     let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
     let mut stored = sql::stored_charts(connection, &hashes).await?;
     charts.retain(|chart| !stored.contains_key(&chart.hash));
+    if charts.iter().any(|chart| chart.rox.is_none()) {
+        // They were stored when they were read or, in an import, before: only an erasure has deleted them.
+        let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+        let erased = sql::erased(connection, &hashes).await?;
+        charts.retain(|chart| !erased.contains(&Entity::Chart(chart.hash)));
+    }
     if charts.is_empty() {
         return Ok(stored);
-    }
-    // Those of an import have no ROX file here, and an erased one is not stored before.
-    if charts.iter().any(|chart| chart.rox.is_none()) {
-        let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
-        if !sql::erased(connection, &hashes).await?.is_empty() {
-            return Ok(stored);
-        }
     }
     let inserted = sql::insert_charts(connection, objects, &charts, now_ms).await?;
     if inserted < charts.len() {

@@ -209,9 +209,13 @@ async fn erased_entries_are_deleted_and_not_stored_again() {
         assert_eq!(outcomes, [outcome(first, false), outcome(unchanged, true), outcome(unchanged, false)]);
         assert_eq!(stored(), "2|2|2|2|2|2");
     }
-    catalogue.put(&folder(4, [chart(1)]), 32).await;
+    // Read when chart 1 was stored, which has been erased since, and stored together with a new chart.
+    let mut without_file = folder(4, [chart(1), chart(2)]);
+    without_file.charts.iter_mut().for_each(|chart| chart.rox = None);
+    store.put_chartsets(&[&without_file, &folder(5, [chart(5)])], 32).await.unwrap();
     assert_eq!(store.chart(hash(1)).await.unwrap(), None);
-    assert_eq!(catalogue.database.psql("SELECT count(*) FROM charts"), "2");
+    assert!(store.chart(hash(5)).await.unwrap().is_some());
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM charts"), "3");
 
     assert!(catalogue.restore(hash(1), 40).await && catalogue.restore(id(2), 40).await);
     assert_eq!(store.chart(hash(1)).await.unwrap(), None, "its data is gone");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use chart_index_tests::Service;
@@ -101,6 +101,17 @@ fn library() -> Library {
     library
 }
 
+/// Runs a command while the deletion of an object fails.
+fn while_not_deletable(object: &Path, run: impl FnOnce() -> IndexerRun) -> IndexerRun {
+    let content = fs::read(object).unwrap();
+    fs::remove_file(object).unwrap();
+    fs::create_dir(object).unwrap();
+    let result = run();
+    fs::remove_dir(object).unwrap();
+    fs::write(object, content).unwrap();
+    result
+}
+
 /// The content of all files, which are in PostgreSQL.
 fn contents(database: &Database) -> String {
     database.0.psql("SELECT hash, md5(bytes) FROM rox_files ORDER BY hash")
@@ -195,6 +206,10 @@ async fn mirrors_store_objects() {
     let chart = ChartSpec::numbered(3).note_hash();
     let object = mirror.object_of(&chart);
     site.run(&["remove", "chart", &chart]);
+    let failed = while_not_deletable(&object, || {
+        mirror.try_run(&["mirror", &format!("http://{}", service.address()), "--once"])
+    });
+    assert_eq!(failed.code, Some(1), "{}", failed.stderr);
     mirror.run(&["mirror", &format!("http://{}", service.address()), "--once"]);
     assert!(!object.exists(), "removed there, it is deleted here");
     assert_eq!(mirror.places(), "0|2");
@@ -365,7 +380,9 @@ async fn replaced_files_are_deleted() {
     library
         .osu("alpha/1 one/a.osu", ChartSpec { title: "Another".into(), bpm: 99.0, ..ChartSpec::numbered(1) });
     let file = library.root().join("alpha/1 one/a.osu");
-    site.run(&["replace-rox", &chart, "--from", file.to_str().unwrap()]);
+    let replace = ["replace-rox", &chart, "--from", file.to_str().unwrap()];
+    assert_eq!(while_not_deletable(&earlier, || site.try_run(&replace)).code, Some(1));
+    site.run(&replace);
     assert!(!earlier.exists());
     assert_eq!((&*site.places(), site.objects().len()), ("0|3", 3));
     site.verified();

@@ -277,24 +277,6 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Deletes those of these objects that no row needs, and returns them. Ingests wait for it.
-    pub(crate) async fn delete_unneeded_objects(
-        &self,
-        operation: &'static str,
-        digests: &[ObjectDigest],
-    ) -> Result<Vec<ObjectDigest>, StoreError> {
-        let Some(objects) = self.objects().filter(|_| !digests.is_empty()) else { return Ok(Vec::new()) };
-        self.run_once(operation, |mut connection| async move {
-            let mut transaction = connection.begin().await?;
-            removal_lock::lock_out_ingests(&mut transaction).await?;
-            let unneeded = unneeded(&mut transaction, digests, &[]).await?;
-            objects.delete(&unneeded).await.map_err(object_error)?;
-            transaction.commit().await?;
-            Ok(unneeded)
-        })
-        .await
-    }
-
     /// Deletes the objects that no row needs and that were written before the grace period, and withdraws those
     /// of removed charts.
     ///
@@ -333,7 +315,14 @@ impl Store {
         let find =
             |mut connection: PooledConnection| async move { unneeded(&mut connection, digests, &[]).await };
         for digests in self.run_once(COLLECT, find).await?.chunks(DELETED_OBJECTS) {
-            for digest in self.delete_unneeded_objects(COLLECT, digests).await? {
+            let delete = |mut connection: PooledConnection| async move {
+                let mut transaction = connection.begin().await?;
+                removal_lock::lock_out_ingests(&mut transaction).await?;
+                let deleted = delete_unneeded(&mut transaction, self.objects(), digests).await?;
+                transaction.commit().await?;
+                Ok(deleted)
+            };
+            for digest in self.run_once(COLLECT, delete).await? {
                 collected.deleted += 1;
                 collected.deleted_bytes += sizes.get(&digest).copied().unwrap_or_default();
             }
@@ -344,6 +333,21 @@ impl Store {
     fn configured_objects(&self, operation: &'static str) -> Result<&Objects, StoreError> {
         self.objects().ok_or_else(|| StoreError::new(operation, object_error(ObjectError::NotConfigured)))
     }
+}
+
+/// Deletes those of these objects that no row needs, and returns them. The transaction excludes ingests.
+///
+/// A transaction that replaces or deletes their names does this before it commits: if it fails, rows still name
+/// them, and it is repeated.
+pub(crate) async fn delete_unneeded(
+    connection: &mut PgConnection,
+    objects: Option<&Objects>,
+    digests: &[ObjectDigest],
+) -> Result<Vec<ObjectDigest>, sqlx::Error> {
+    let Some(objects) = objects.filter(|_| !digests.is_empty()) else { return Ok(Vec::new()) };
+    let unneeded = unneeded(connection, digests, &[]).await?;
+    objects.delete(&unneeded).await.map_err(object_error)?;
+    Ok(unneeded)
 }
 
 /// Returns those of these objects that no row needs, apart from the rows of some charts.

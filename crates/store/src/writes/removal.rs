@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{Entity, Lineage, ReadError};
-use chart_index_objects::ObjectDigest;
+use chart_index_objects::{ObjectDigest, Objects};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::connection::pooled_connection::PooledConnection;
@@ -15,6 +15,7 @@ use crate::schema::sql_text::replace_nul;
 use crate::schema::statement_columns::{Columns, Parameters};
 use crate::schema::stored_files::parse_object;
 use crate::writes::derive::{ChartsetRow, derive_columns};
+use crate::writes::object_upkeep::delete_unneeded;
 use crate::{Store, StoreError};
 
 /// Maximum number of mismatches that are returned.
@@ -54,9 +55,8 @@ impl Store {
     /// What is erased is deleted: the rows and the ROX file of a chart, the rows of a chartset and of the
     /// charts that no other one contains. An entry that is in the list already may be erased later.
     pub async fn remove(&self, removals: &[Removal], now_ms: i64) -> Result<Vec<RemovalOutcome>, StoreError> {
-        let remove = |connection| Self::add_removals(connection, removals, now_ms);
-        let (stored, objects) = self.run_once("remove", remove).await?;
-        self.delete_unneeded_objects("remove", &objects).await?;
+        let add = |connection| Self::add_removals(connection, self.objects(), removals, now_ms);
+        let stored = self.run_once("remove", add).await?;
         let outcome = |removal: &Removal| match stored.get(&removal.entity) {
             None => RemovalOutcome::AlreadyRemoved,
             Some(false) => RemovalOutcome::NotStored,
@@ -78,9 +78,8 @@ impl Store {
     /// If it `is_removal`, an operator has removed them from the index that this one mirrors: cached responses
     /// and exports with them are not served.
     pub async fn delete(&self, entities: &[Entity], is_removal: bool) -> Result<(), StoreError> {
-        let delete = |connection| Self::delete_entities(connection, entities, is_removal);
-        let objects = self.run_once("delete", delete).await?;
-        self.delete_unneeded_objects("delete", &objects).await.map(drop)
+        let delete = |connection| Self::delete_entities(connection, self.objects(), entities, is_removal);
+        self.run_once("delete", delete).await
     }
 
     /// Returns the list of removals, the oldest first.
@@ -136,13 +135,13 @@ impl Store {
         .await
     }
 
-    /// Returns the entities that were not in the list before, each with whether it is stored, and the objects
-    /// that the rows of erased ones named.
+    /// Returns the entities that were not in the list before, each with whether it is stored.
     async fn add_removals(
         mut connection: PooledConnection,
+        objects: Option<&Objects>,
         removals: &[Removal],
         now_ms: i64,
-    ) -> Result<(HashMap<Entity, bool>, Vec<ObjectDigest>), sqlx::Error> {
+    ) -> Result<HashMap<Entity, bool>, sqlx::Error> {
         let entities: Vec<&[u8]> = removals.iter().map(|removal| entity_bytes(&removal.entity)).collect();
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
@@ -162,17 +161,19 @@ impl Store {
         .bind(removals.iter().map(|removal| removal.erased).collect::<Vec<_>>())
         .execute(&mut *transaction)
         .await?;
-        let objects = erase(&mut transaction, erased()).await?;
+        let erased = erase(&mut transaction, erased()).await?;
         derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
+        delete_unneeded(&mut transaction, objects, &erased).await?;
         transaction.commit().await?;
-        Ok((added, objects))
+        Ok(added)
     }
 
     async fn delete_entities(
         mut connection: PooledConnection,
+        objects: Option<&Objects>,
         entities: &[Entity],
         is_removal: bool,
-    ) -> Result<Vec<ObjectDigest>, sqlx::Error> {
+    ) -> Result<(), sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, entities).await?;
@@ -189,10 +190,10 @@ impl Store {
             let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
             record.bind(bytes).execute(&mut *transaction).await?;
         }
-        let objects = erase(&mut transaction, entities).await?;
+        let erased = erase(&mut transaction, entities).await?;
         derive_chartsets(&mut transaction, &sets, None).await?;
-        transaction.commit().await?;
-        Ok(objects)
+        delete_unneeded(&mut transaction, objects, &erased).await?;
+        transaction.commit().await
     }
 
     async fn delete_removal(

@@ -15,7 +15,7 @@ use crate::connection::removal_lock;
 use crate::schema::chart_row::new_chart_columns;
 use crate::schema::statement_columns::{Columns, Parameters};
 use crate::schema::stored_files::{NewFiles, parse_object};
-use crate::writes::object_upkeep::is_withdrawn;
+use crate::writes::object_upkeep::{delete_unneeded, is_withdrawn};
 use crate::writes::removal::{derive_chartsets, lock_chartsets};
 use crate::{Store, StoreError};
 
@@ -33,20 +33,16 @@ impl Store {
         draft: &ChartDraft,
         updated_at_ms: Option<i64>,
     ) -> Result<bool, StoreError> {
-        const OPERATION: &str = "replace ROX file";
         let replace = |connection| Self::try_replace_rox(connection, self.objects(), draft, updated_at_ms);
-        let (is_stored, replaced) = self.run_once(OPERATION, replace).await?;
-        self.delete_unneeded_objects(OPERATION, replaced.as_slice()).await?;
-        Ok(is_stored)
+        self.run_once("replace ROX file", replace).await
     }
 
-    /// Returns whether the chart is stored, and the object that its row named.
     async fn try_replace_rox(
         mut connection: PooledConnection,
         objects: Option<&Objects>,
         draft: &ChartDraft,
         updated_at_ms: Option<i64>,
-    ) -> Result<(bool, Option<ObjectDigest>), sqlx::Error> {
+    ) -> Result<bool, sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, [&Entity::Chart(draft.hash)]).await?;
@@ -81,8 +77,9 @@ impl Store {
             .fetch_one(&mut *transaction)
             .await?;
         derive_chartsets(&mut transaction, &sets, updated_at_ms).await?;
+        delete_unneeded(&mut transaction, objects, earlier.as_slice()).await?;
         transaction.commit().await?;
-        Ok((replaced > 0, earlier))
+        Ok(replaced > 0)
     }
 }
 

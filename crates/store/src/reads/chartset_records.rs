@@ -55,9 +55,12 @@ pub(crate) async fn read_records(
     let rows: Vec<RecordRow> = sqlx::query_as(concat!(
         "SELECT chartset.exact_kind, chartset.exact_ref, chartset.updated_at_ms, chartset.checked_at_ms, ",
         member_columns!(),
-        ", ARRAY(SELECT other.alias FROM chart_aliases AS other
-                 WHERE other.chart_hash = member.chart_hash AND other.chartset_id = member.chartset_id
-                 ORDER BY octet_length(other.alias) DESC, other.alias LIMIT 128) AS aliases
+        // `FileAliases::MAX_VALUES` of each kind.
+        ", ARRAY(SELECT numbered.alias FROM (
+                     SELECT alias, row_number() OVER (PARTITION BY octet_length(alias) ORDER BY alias) AS number
+                     FROM chart_aliases AS other
+                     WHERE other.chart_hash = member.chart_hash AND other.chartset_id = member.chartset_id
+                 ) AS numbered WHERE numbered.number <= 64) AS aliases
           FROM checked_chartsets AS chartset
           JOIN chartset_charts AS member ON member.chartset_id = chartset.id
           JOIN charts AS chart ON chart.hash = member.chart_hash

@@ -64,10 +64,7 @@ pub(crate) use member_columns;
 fn parse_aliases(aliases: &[Vec<u8>]) -> FileAliases {
     let md5s = aliases.iter().filter_map(|alias| alias.as_slice().try_into().ok());
     let variants = aliases.iter().filter_map(|alias| alias.as_slice().try_into().ok());
-    FileAliases::new(
-        md5s.map(FileMd5::from_bytes).take(FileAliases::MAX_VALUES).collect(),
-        variants.map(Variant::from_bytes).take(FileAliases::MAX_VALUES).collect(),
-    )
+    FileAliases::new(md5s.map(FileMd5::from_bytes).collect(), variants.map(Variant::from_bytes).collect())
 }
 
 impl MemberRow {

@@ -169,8 +169,11 @@ async fn chart_stays_known_by_earlier_digests() {
     let identifiers = [md5(1), md5(2)].map(ChartIdentifier::Md5);
     let found = catalogue.store.identify(&identifiers).await.unwrap();
     assert_eq!(identifiers.map(|identifier| found[&identifier]), [hash(1); 2]);
+    let many: Vec<u8> = (0..130).collect();
+    catalogue.put(&folder(1, [with_aliases(1, &[2], &many)]), 40).await;
     let record = &catalogue.store.chartset_records(&[id(1)]).await.unwrap()[0].record;
     assert_eq!(record.charts[0].md5s, [md5(1), md5(2)]);
+    assert_eq!(record.charts[0].roll_variants.len(), FileAliases::MAX_VALUES);
 }
 
 #[tokio::test]

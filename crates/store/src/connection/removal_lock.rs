@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::schema::statement_columns::array_literal;
 
-/// Begins a transaction that inserts charts, and no chartset. No removal runs concurrently.
+/// Begins a transaction that inserts charts or aliases, and no chartset. No removal runs concurrently.
 pub(crate) const BEGIN_INSERT: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7105212083226935400)";
 
 /// The statement that begins the transaction of an ingest. No removal and no other ingest of these chartsets

@@ -9,8 +9,9 @@ use chart_index_domain::{
     NoteHash, PublicSource, SourceKind,
 };
 use chart_index_objects::Objects;
-use sqlx::PgConnection;
+use sqlx::{Connection, PgConnection};
 
+use crate::connection::removal_lock;
 use crate::error::corrupt;
 use crate::schema::chart_row::{ChartRow, chart_columns, new_chart_columns};
 use crate::schema::column_values::{parse_chartset_id, parse_entity, source_columns};
@@ -362,7 +363,7 @@ fn alias_columns<'a>(
     columns
 }
 
-/// Stores the aliases of charts in chartsets whose content is unchanged.
+/// Stores the aliases of charts in chartsets whose content was unchanged, unless they have been erased since.
 pub(crate) async fn insert_aliases<'a>(
     connection: &mut PgConnection,
     charts: impl Iterator<Item = (ChartsetId, NoteHash, &'a FileAliases)>,
@@ -376,13 +377,19 @@ pub(crate) async fn insert_aliases<'a>(
     let alias = alias_columns(&mut parameters, charts.into_iter());
     let statement = STATEMENT.get_or_init(|| {
         format!(
-            "INSERT INTO chart_aliases ({}) SELECT {} FROM {} ON CONFLICT DO NOTHING",
+            "INSERT INTO chart_aliases ({}) SELECT {} FROM {}
+             -- Not a join, which may change the order.
+             WHERE (SELECT true FROM chartset_charts AS member
+                    WHERE member.chartset_id = given.chartset_id AND member.chart_hash = given.chart_hash)
+             ON CONFLICT DO NOTHING",
             alias.names(),
             alias.values(),
             alias.given()
         )
     });
-    sqlx::query_with(statement.as_str(), parameters.into_arguments()?).execute(connection).await.map(drop)
+    let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
+    sqlx::query_with(statement.as_str(), parameters.into_arguments()?).execute(&mut *transaction).await?;
+    transaction.commit().await
 }
 
 /// The value of `chartset_charts.source_rank`.

@@ -6,7 +6,7 @@ use chart_index_store::{
     ChartIdentifier, ChartVariants, ImportedChartset, Precedence, PutEffect, Removal, VariantRequest,
 };
 
-use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, removal};
+use crate::support::{Catalogue, OpenTransaction, alpha, beta, chart, folder, hash, id, removal};
 
 fn variant(number: u8) -> Variant {
     Variant::from_bytes([number; 32])
@@ -235,4 +235,22 @@ async fn erased_charts_have_no_aliases() {
     catalogue.store.remove(&erasures, 11).await.unwrap();
     let left = catalogue.database.psql("SELECT encode(alias, 'hex') FROM chart_aliases");
     assert_eq!(left.trim(), "02".repeat(16));
+
+    // An ingest and an import have found the chartset unchanged before it is erased.
+    let unchanged = folder(2, [with_aliases(2, &[4], &[])]);
+    let imported = ImportedChartset { draft: unchanged.clone(), updated_at_ms: 20, checked_at_ms: 20 };
+    catalogue.put(&unchanged, 20).await;
+    let mut erasing = OpenTransaction::begin(catalogue.database.url());
+    erasing.run("DO $$ BEGIN PERFORM pg_advisory_xact_lock(7105212083226935400); END $$");
+    erasing.run("DELETE FROM chartset_charts; DELETE FROM chart_aliases");
+    let erase = async {
+        catalogue.wait_for_blocked_sessions(2).await;
+        erasing.commit();
+    };
+    let put = catalogue.store.put_chartset(&unchanged, 21);
+    let import = catalogue.store.import_chartsets(std::slice::from_ref(&imported), Precedence::Stored, 21);
+    let (put, import, ()) = tokio::join!(put, import, erase);
+    put.unwrap();
+    import.unwrap();
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM chart_aliases"), "0");
 }

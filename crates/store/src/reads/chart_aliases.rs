@@ -16,6 +16,29 @@ pub enum ChartIdentifier {
     AlphaBeatmapId(u64),
 }
 
+/// Selects the charts with these identifiers, of the first 1,000 whose files claim one.
+const IDENTIFY_CHARTS: &str = "SELECT asked.alias, NULL::bigint, found.hash
+     FROM (SELECT DISTINCT unnest($1::bytea[]) AS alias) AS asked CROSS JOIN LATERAL (
+         SELECT chart.hash FROM (
+             SELECT DISTINCT chart_hash FROM (
+                 SELECT chart_hash FROM chart_aliases WHERE alias = asked.alias LIMIT 1000
+             ) AS first
+         ) AS candidate JOIN known_charts AS chart ON chart.hash = candidate.chart_hash
+         ORDER BY chart.first_seen_ms, chart.hash LIMIT 1
+     ) AS found
+     UNION ALL
+     SELECT NULL, asked.id, found.hash
+     FROM (SELECT DISTINCT unnest($2::bigint[]) AS id) AS asked CROSS JOIN LATERAL (
+         SELECT chart.hash FROM (
+             SELECT chartset_id, chart_hash, source_rank FROM chartset_charts
+             WHERE alpha_beatmap_id = asked.id LIMIT 1000
+         ) AS member
+         JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+         JOIN charts AS chart ON chart.hash = member.chart_hash
+         WHERE chart.removed_at_ms IS NULL AND chartset.shown AND chartset.source_kind IS DISTINCT FROM 'betaPack'
+         ORDER BY member.source_rank, member.chartset_id LIMIT 1
+     ) AS found";
+
 /// One of the identifiers, and the hash of its chart.
 type IdentifierRow = (Option<Vec<u8>>, Option<i64>, Vec<u8>);
 
@@ -39,33 +62,12 @@ impl Store {
         }
         let (md5s, ids) = (&md5s, &ids);
         self.short_read("identify charts", |mut connection| async move {
-            let rows: Vec<IdentifierRow> = sqlx::query_as(
-                "SELECT asked.alias, NULL::bigint, found.hash
-                 FROM (SELECT DISTINCT unnest($1::bytea[]) AS alias) AS asked CROSS JOIN LATERAL (
-                     SELECT chart.hash FROM (
-                         SELECT DISTINCT chart_hash FROM (
-                             SELECT chart_hash FROM chart_aliases WHERE alias = asked.alias LIMIT 1000
-                         ) AS first
-                     ) AS candidate JOIN known_charts AS chart ON chart.hash = candidate.chart_hash
-                     ORDER BY chart.first_seen_ms, chart.hash LIMIT 1
-                 ) AS found
-                 UNION ALL
-                 SELECT NULL, asked.id, found.hash
-                 FROM (SELECT DISTINCT unnest($2::bigint[]) AS id) AS asked CROSS JOIN LATERAL (
-                     SELECT chart.hash FROM chartset_charts AS member
-                     JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-                     JOIN charts AS chart ON chart.hash = member.chart_hash
-                     WHERE member.alpha_beatmap_id = asked.id AND chart.removed_at_ms IS NULL AND chartset.shown
-                           AND chartset.source_kind IS DISTINCT FROM 'betaPack'
-                     ORDER BY member.source_rank, member.chartset_id LIMIT 1
-                 ) AS found",
-            )
-            .bind(md5s)
-            .bind(ids)
-            .fetch_all(&mut *connection)
-            .await?;
+            let rows: Vec<IdentifierRow> =
+                sqlx::query_as(IDENTIFY_CHARTS).bind(md5s).bind(ids).fetch_all(&mut *connection).await?;
             connection.release();
-            rows.iter().map(|(md5, id, hash)| Ok((identifier(md5.as_deref(), *id)?, parse_hash(hash)?))).collect()
+            rows.iter()
+                .map(|(md5, id, hash)| Ok((identifier(md5.as_deref(), *id)?, parse_hash(hash)?)))
+                .collect()
         })
         .await
     }

@@ -400,7 +400,7 @@ fn push_overlap<T>(
 
 /// Converts the bounds to the type of the columns. A comparison with a float would convert every row and use no
 /// index.
-#[expect(clippy::cast_possible_truncation, reason = "the parser clamps bounds to 1e15, and a cast saturates")]
+#[expect(clippy::cast_possible_truncation, reason = "the parser clamps bounds to 1e12, and a cast saturates")]
 fn whole_numbers(bounds: Bounds) -> (Option<i64>, Option<i64>) {
     (bounds.min.map(|min| min.ceil() as i64), bounds.max.map(|max| max.floor() as i64))
 }

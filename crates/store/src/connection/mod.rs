@@ -15,4 +15,5 @@ pub(crate) mod server;
 pub(crate) mod server_identity;
 pub(crate) mod server_report;
 pub(crate) mod standby;
+pub(crate) mod statements;
 pub(crate) mod store;

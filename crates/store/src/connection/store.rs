@@ -156,7 +156,7 @@ impl Store {
     }
 
     /// Reads from the standby if it is current, else, or if it fails, from the primary.
-    async fn read<T, R>(
+    pub(super) async fn read<T, R>(
         &self,
         operation: &'static str,
         length: ReadLength,

@@ -38,36 +38,27 @@ impl Store {
     /// state of the mirror, which may be that of another address; `None` if the index has chartsets and is no
     /// mirror.
     pub async fn open_mirror(&self, upstream: &str) -> Result<Option<MirrorState>, StoreError> {
-        self.run_once("open mirror", |mut connection| async move {
-            sqlx::query(
-                "INSERT INTO mirror (upstream) SELECT $1 WHERE NOT EXISTS (SELECT FROM chartsets)
-                 ON CONFLICT DO NOTHING",
-            )
-            .bind(upstream)
-            .execute(&mut *connection)
-            .await
-            .map(drop)
-        })
-        .await?;
+        let open = sqlx::query(
+            "INSERT INTO mirror (upstream) SELECT $1 WHERE NOT EXISTS (SELECT FROM chartsets)
+             ON CONFLICT DO NOTHING",
+        );
+        self.execute("open mirror", open.bind(upstream)).await?;
         self.mirror_state().await
     }
 
     /// Returns the state of the mirror; `None` if the index is none.
     pub async fn mirror_state(&self) -> Result<Option<MirrorState>, StoreError> {
-        self.run_once("read the state of the mirror", |mut connection| async move {
-            let row: Option<MirrorRow> =
-                sqlx::query_as("SELECT upstream, sequence, lineage, restarts, is_starting FROM mirror")
-                    .fetch_optional(&mut *connection)
-                    .await?;
-            Ok(row.map(|MirrorRow { upstream, sequence, lineage, restarts, is_starting }| MirrorState {
+        let query = sqlx::query_as("SELECT upstream, sequence, lineage, restarts, is_starting FROM mirror");
+        let state = |MirrorRow { upstream, sequence, lineage, restarts, is_starting }| {
+            Ok(MirrorState {
                 upstream,
                 sequence: sequence.map(i64::unsigned_abs),
                 lineage: lineage.map(change_feed::lineage),
                 restarts: restarts.unsigned_abs(),
                 is_starting,
-            }))
-        })
-        .await
+            })
+        };
+        self.fetch_row("read the state of the mirror", query, state).await
     }
 
     /// Begins to fill the mirror: what is stored is unconfirmed from now on.
@@ -81,26 +72,18 @@ impl Store {
     /// Records that these chartsets are in the index that this one mirrors.
     pub async fn confirm_chartsets(&self, ids: &[ChartsetId]) -> Result<(), StoreError> {
         let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
-        self.run_once("confirm chartsets", |mut connection| async move {
-            let confirm = sqlx::query("DELETE FROM mirror_unconfirmed WHERE chartset_id = ANY($1)").bind(ids);
-            confirm.execute(&mut *connection).await.map(drop)
-        })
-        .await
+        let confirm = sqlx::query("DELETE FROM mirror_unconfirmed WHERE chartset_id = ANY($1)").bind(ids);
+        self.execute("confirm chartsets", confirm).await
     }
 
     /// Returns when each of these charts was stored first, in Unix epoch milliseconds. Charts that are not
     /// stored are left out.
     pub async fn first_seen(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, i64>, StoreError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
-        self.run_once("read when charts were stored", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, i64)> =
-                sqlx::query_as("SELECT hash, first_seen_ms FROM charts WHERE hash = ANY($1)")
-                    .bind(hashes)
-                    .fetch_all(&mut *connection)
-                    .await?;
-            rows.into_iter().map(|(hash, first_seen_ms)| Ok((parse_hash(&hash)?, first_seen_ms))).collect()
-        })
-        .await
+        let query =
+            sqlx::query_as("SELECT hash, first_seen_ms FROM charts WHERE hash = ANY($1)").bind(hashes);
+        let parse = |(hash, first_seen_ms): (Vec<u8>, i64)| Ok((parse_hash(&hash)?, first_seen_ms));
+        self.fetch_rows("read when charts were stored", query, parse).await
     }
 
     /// Records the digests of ROX files that have replaced others, of charts that are not stored yet, and
@@ -113,15 +96,12 @@ impl Store {
         let hashes: Vec<&[u8]> = replacements.iter().map(|(hash, _)| &hash.as_bytes()[..]).collect();
         let digests: Vec<&[u8]> = replacements.iter().map(|(_, digest)| &digest.as_bytes()[..]).collect();
         let stored: Vec<&[u8]> = stored.iter().map(|hash| &hash.as_bytes()[..]).collect();
-        self.run_once("record replaced files", |mut connection| async move {
-            let record = sqlx::query(
-                "WITH forgotten AS (DELETE FROM mirror_replacements WHERE hash = ANY($3))
-                 INSERT INTO mirror_replacements (hash, digest) SELECT * FROM unnest($1::bytea[], $2::bytea[])
-                 ON CONFLICT (hash) DO UPDATE SET digest = excluded.digest",
-            );
-            record.bind(hashes).bind(digests).bind(stored).execute(&mut *connection).await.map(drop)
-        })
-        .await
+        let record = sqlx::query(
+            "WITH forgotten AS (DELETE FROM mirror_replacements WHERE hash = ANY($3))
+             INSERT INTO mirror_replacements (hash, digest) SELECT * FROM unnest($1::bytea[], $2::bytea[])
+             ON CONFLICT (hash) DO UPDATE SET digest = excluded.digest",
+        );
+        self.execute("record replaced files", record.bind(hashes).bind(digests).bind(stored)).await
     }
 
     /// Returns the recorded digests of the ROX files of these charts.
@@ -130,35 +110,23 @@ impl Store {
         hashes: &[NoteHash],
     ) -> Result<HashMap<NoteHash, FileDigest>, StoreError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
-        self.run_once("read replaced files", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, [u8; 32])> =
-                sqlx::query_as("SELECT hash, digest FROM mirror_replacements WHERE hash = ANY($1)")
-                    .bind(hashes)
-                    .fetch_all(&mut *connection)
-                    .await?;
-            rows.into_iter()
-                .map(|(hash, digest)| Ok((parse_hash(&hash)?, FileDigest::from_bytes(digest))))
-                .collect()
-        })
-        .await
+        let query = sqlx::query_as("SELECT hash, digest FROM mirror_replacements WHERE hash = ANY($1)");
+        let parse =
+            |(hash, digest): (Vec<u8>, [u8; 32])| Ok((parse_hash(&hash)?, FileDigest::from_bytes(digest)));
+        self.fetch_rows("read replaced files", query.bind(hashes), parse).await
     }
 
     /// Returns up to `limit` chartsets that are unconfirmed, and charts that no chartset contains.
     pub async fn unconfirmed(&self, limit: u32) -> Result<Vec<Entity>, StoreError> {
-        self.run_once("read what is unconfirmed", |mut connection| async move {
-            let rows: Vec<Vec<u8>> = sqlx::query_scalar(
-                "SELECT decode(chartset_id, 'hex') FROM mirror_unconfirmed
-                 UNION ALL
-                 SELECT hash FROM charts
-                 WHERE NOT EXISTS (SELECT FROM chartset_charts WHERE chart_hash = hash)
-                 LIMIT $1",
-            )
-            .bind(i64::from(limit))
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.iter().map(|entity| parse_entity(entity)).collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT decode(chartset_id, 'hex') FROM mirror_unconfirmed
+             UNION ALL
+             SELECT hash FROM charts
+             WHERE NOT EXISTS (SELECT FROM chartset_charts WHERE chart_hash = hash)
+             LIMIT $1",
+        );
+        let parse = |(entity,): (Vec<u8>,)| parse_entity(&entity);
+        self.fetch_rows("read what is unconfirmed", query.bind(i64::from(limit)), parse).await
     }
 
     /// Records that everything up to this sequence of the feed is applied, unless the sequence is another one
@@ -169,17 +137,13 @@ impl Store {
         sequence: u64,
         lineage: Option<Lineage>,
     ) -> Result<(), StoreError> {
-        let [before, sequence] = [before, Some(sequence)].map(|sequence| sequence.map(column_of));
+        let [before, sequence] = [before, Some(sequence)].map(|sequence| sequence.map(u64::cast_signed));
         let lineage = lineage.map(|lineage| i64::from_be_bytes(*lineage.as_bytes()));
-        self.run_once("advance mirror", |mut connection| async move {
-            let advance = sqlx::query(
-                "UPDATE mirror SET sequence = $2, lineage = coalesce($3, lineage)
-                 WHERE sequence IS NOT DISTINCT FROM $1",
-            );
-            let advance = advance.bind(before).bind(sequence).bind(lineage);
-            advance.execute(&mut *connection).await.map(drop)
-        })
-        .await
+        let advance = sqlx::query(
+            "UPDATE mirror SET sequence = $2, lineage = coalesce($3, lineage)
+             WHERE sequence IS NOT DISTINCT FROM $1",
+        );
+        self.execute("advance mirror", advance.bind(before).bind(sequence).bind(lineage)).await
     }
 
     /// Records that the mirror has reached the end of the feed, and that nothing is unconfirmed.
@@ -197,14 +161,6 @@ impl Store {
     }
 
     pub(crate) async fn execute_for_mirror(&self, statement: &'static str) -> Result<(), StoreError> {
-        self.run_once("write the state of the mirror", |mut connection| async move {
-            sqlx::query(statement).execute(&mut *connection).await.map(drop)
-        })
-        .await
+        self.execute("write the state of the mirror", sqlx::query(statement)).await
     }
-}
-
-const fn column_of(sequence: u64) -> i64 {
-    // Sequences are below 2^53.
-    sequence.cast_signed()
 }

@@ -26,51 +26,38 @@ impl Store {
         let entities: Vec<&[u8]> = refusals.iter().map(|refusal| entity_bytes(&refusal.entity)).collect();
         let sequences: Vec<i64> = refusals.iter().map(|refusal| refusal.sequence.cast_signed()).collect();
         let after: Vec<i64> = refusals.iter().map(|refusal| refusal.after.cast_signed()).collect();
-        self.run_once("record refusals", |mut connection| async move {
-            let record = sqlx::query(
-                "INSERT INTO mirror_refusals AS refusal (entity, sequence, after_sequence, retry_at_ms)
-                 SELECT *, $4 + 60000 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])
-                 ON CONFLICT (entity) DO UPDATE SET
-                     sequence = excluded.sequence, after_sequence = excluded.after_sequence,
-                     tries = least(refusal.tries + 1, 11),
-                     retry_at_ms = $4 + least(60000 * (2 << refusal.tries), 86400000)",
-            );
-            let record = record.bind(entities).bind(sequences).bind(after).bind(now_ms);
-            record.execute(&mut *connection).await.map(drop)
-        })
-        .await
+        let record = sqlx::query(
+            "INSERT INTO mirror_refusals AS refusal (entity, sequence, after_sequence, retry_at_ms)
+             SELECT *, $4 + 60000 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])
+             ON CONFLICT (entity) DO UPDATE SET
+                 sequence = excluded.sequence, after_sequence = excluded.after_sequence,
+                 tries = least(refusal.tries + 1, 11),
+                 retry_at_ms = $4 + least(60000 * (2 << refusal.tries), 86400000)",
+        );
+        let record = record.bind(entities).bind(sequences).bind(after).bind(now_ms);
+        self.execute("record refusals", record).await
     }
 
     /// Returns up to `limit` refused changes of one page that are due.
     pub async fn due_refusals(&self, now_ms: i64, limit: u32) -> Result<Vec<RefusedChange>, StoreError> {
-        self.run_once("read refusals", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, i64, i64)> = sqlx::query_as(
-                "SELECT entity, sequence, after_sequence FROM mirror_refusals
-                 WHERE retry_at_ms <= $1 AND after_sequence = (
-                     SELECT min(after_sequence) FROM mirror_refusals WHERE retry_at_ms <= $1
-                 ) ORDER BY sequence LIMIT $2",
-            )
-            .bind(now_ms)
-            .bind(i64::from(limit))
-            .fetch_all(&mut *connection)
-            .await?;
-            let refusal = |(entity, sequence, after): (Vec<u8>, i64, i64)| {
-                let [sequence, after] = [sequence, after].map(i64::unsigned_abs);
-                Ok(RefusedChange { entity: parse_entity(&entity)?, sequence, after })
-            };
-            rows.into_iter().map(refusal).collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT entity, sequence, after_sequence FROM mirror_refusals
+             WHERE retry_at_ms <= $1 AND after_sequence = (
+                 SELECT min(after_sequence) FROM mirror_refusals WHERE retry_at_ms <= $1
+             ) ORDER BY sequence LIMIT $2",
+        );
+        let refusal = |(entity, sequence, after): (Vec<u8>, i64, i64)| {
+            let [sequence, after] = [sequence, after].map(i64::unsigned_abs);
+            Ok(RefusedChange { entity: parse_entity(&entity)?, sequence, after })
+        };
+        self.fetch_rows("read refusals", query.bind(now_ms).bind(i64::from(limit)), refusal).await
     }
 
     /// Deletes the refusals of these changes, which are stored or have changed.
     pub async fn forget_refusals(&self, refusals: &[RefusedChange]) -> Result<(), StoreError> {
         let entities: Vec<&[u8]> = refusals.iter().map(|refusal| entity_bytes(&refusal.entity)).collect();
-        self.run_once("forget refusals", |mut connection| async move {
-            let forget = sqlx::query("DELETE FROM mirror_refusals WHERE entity = ANY($1)").bind(entities);
-            forget.execute(&mut *connection).await.map(drop)
-        })
-        .await
+        let forget = sqlx::query("DELETE FROM mirror_refusals WHERE entity = ANY($1)").bind(entities);
+        self.execute("forget refusals", forget).await
     }
 
     /// Makes all refused changes due, as after a change of a setting.
@@ -80,10 +67,8 @@ impl Store {
 
     /// Returns the number of refused changes.
     pub async fn count_refusals(&self) -> Result<u64, StoreError> {
-        self.run_once("count refusals", |mut connection| async move {
-            let count = sqlx::query_scalar("SELECT count(*) FROM mirror_refusals");
-            count.fetch_one(&mut *connection).await.map(i64::unsigned_abs)
-        })
-        .await
+        let count = sqlx::query_as("SELECT count(*) FROM mirror_refusals");
+        let count = self.fetch_row("count refusals", count, |(count,)| Ok(i64::unsigned_abs(count))).await?;
+        Ok(count.unwrap_or_default())
     }
 }

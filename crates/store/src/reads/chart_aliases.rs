@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chart_index_domain::{FileMd5, NoteHash, ReadError};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::column_values::parse_hash;
 
 /// What a game identifies a chart by.
@@ -60,16 +61,10 @@ impl Store {
                 ChartIdentifier::AlphaBeatmapId(id) => ids.extend(i64::try_from(*id)),
             }
         }
-        let (md5s, ids) = (&md5s, &ids);
-        self.short_read("identify charts", |mut connection| async move {
-            let rows: Vec<IdentifierRow> =
-                sqlx::query_as(IDENTIFY_CHARTS).bind(md5s).bind(ids).fetch_all(&mut *connection).await?;
-            connection.release();
-            rows.iter()
-                .map(|(md5, id, hash)| Ok((identifier(md5.as_deref(), *id)?, parse_hash(hash)?)))
-                .collect()
-        })
-        .await
+        let query = || sqlx::query_as(IDENTIFY_CHARTS).bind(&md5s).bind(&ids);
+        let parse =
+            |(md5, id, hash): IdentifierRow| Ok((identifier(md5.as_deref(), id)?, parse_hash(&hash)?));
+        self.read_rows("identify charts", ReadLength::Short, query, parse).await
     }
 }
 

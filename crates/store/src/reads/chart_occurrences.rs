@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chart_index_domain::{ChartOccurrence, NoteHash, PublicSource, ReadError};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::reads::lookups::{KnownChart, LookupRow, Occurrence, known_chart};
 use crate::schema::column_values::parse_source;
 use crate::schema::member_rows::member_columns;
@@ -40,19 +41,15 @@ impl Store {
         &self,
         hashes: &[NoteHash],
     ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
-        let hashes: &Vec<&[u8]> = &hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
-        self.short_read("look up charts with chartsets", |mut connection| async move {
-            let rows: Vec<OccurrenceRow> =
-                sqlx::query_as(LOOK_UP_CHARTSETS).bind(hashes).fetch_all(&mut *connection).await?;
-            connection.release();
-            let mut charts: HashMap<NoteHash, Vec<_>> = HashMap::new();
-            for row in rows {
-                let parsed = row.parse()?;
-                charts.entry(parsed.0.member.hash).or_default().push(parsed);
-            }
-            Ok(charts.into_iter().filter_map(|(hash, rows)| Some((hash, with_chartsets(rows)?))).collect())
-        })
-        .await
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let query = || sqlx::query_as(LOOK_UP_CHARTSETS).bind(&hashes);
+        let operation = "look up charts with chartsets";
+        let rows: Vec<_> = self.read_rows(operation, ReadLength::Short, query, OccurrenceRow::parse).await?;
+        let mut charts: HashMap<NoteHash, Vec<_>> = HashMap::new();
+        for row in rows {
+            charts.entry(row.0.member.hash).or_default().push(row);
+        }
+        Ok(charts.into_iter().filter_map(|(hash, rows)| Some((hash, with_chartsets(rows)?))).collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use chart_index_domain::{CreatorChart, ReadError};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::member_rows::{ListedChartRow, listed_chart_columns};
 use crate::schema::sql_text::replace_nul;
 
@@ -33,21 +34,13 @@ impl Store {
     /// chartsets.
     pub async fn charts_of_creator(&self, name: &str, limit: u32) -> Result<Vec<CreatorChart>, ReadError> {
         let name = replace_nul(name);
-        let name = name.as_ref();
-        self.short_read("read charts of creator", |mut connection| async move {
-            let rows: Vec<CreatorRow> = sqlx::query_as(CHARTS_OF_CREATOR)
-                .bind(name)
-                .bind(i64::from(limit))
-                .fetch_all(&mut *connection)
-                .await?;
-            connection.release();
-            let mut charts = rows.into_iter().map(CreatorRow::parse).collect::<Result<Vec<_>, _>>()?;
-            charts.sort_by_cached_key(|chart| {
-                (std::cmp::Reverse(chart.first_seen_ms), chart.listed.chart.hash, chart.chartset_id)
-            });
-            Ok(charts)
-        })
-        .await
+        let query = || sqlx::query_as(CHARTS_OF_CREATOR).bind(&*name).bind(i64::from(limit));
+        let read = self.read_rows("read charts of creator", ReadLength::Short, query, CreatorRow::parse);
+        let mut charts: Vec<CreatorChart> = read.await?;
+        charts.sort_by_cached_key(|chart| {
+            (std::cmp::Reverse(chart.first_seen_ms), chart.listed.chart.hash, chart.chartset_id)
+        });
+        Ok(charts)
     }
 }
 

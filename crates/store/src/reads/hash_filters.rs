@@ -5,6 +5,7 @@ use futures_util::TryStreamExt;
 use sqlx::Connection;
 
 use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
+use crate::connection::server::ReadLength;
 use crate::schema::column_values::parse_hash;
 use crate::{Store, StoreError};
 
@@ -45,47 +46,33 @@ impl Store {
 
     /// Returns the state of the last hash filter, if one is built. Counts changed charts up to `limit`.
     pub async fn hash_filter_state(&self, limit: u64) -> Result<Option<HashFilterState>, StoreError> {
-        self.run_once("read the state of the hash filter", |mut connection| async move {
-            let row: Option<(i64, i64, i64)> = sqlx::query_as(
-                "SELECT hashes, built_at_ms, (
-                     SELECT count(*) FROM (
-                         SELECT 1 FROM catalogue_changes AS change
-                         WHERE change.sequence > filter.sequence AND octet_length(change.entity) = 32 LIMIT $1
-                     ) AS changed
-                 )
-                 FROM hash_filters AS filter ORDER BY filter.sequence DESC LIMIT 1",
-            )
-            .bind(limit.cast_signed())
-            .fetch_optional(&mut *connection)
-            .await?;
-            Ok(row.map(|(hashes, built_at_ms, changed_charts)| HashFilterState {
-                hashes: hashes.unsigned_abs(),
-                built_at_ms,
-                changed_charts: changed_charts.unsigned_abs(),
-            }))
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT hashes, built_at_ms, (
+                 SELECT count(*) FROM (
+                     SELECT 1 FROM catalogue_changes AS change
+                     WHERE change.sequence > filter.sequence AND octet_length(change.entity) = 32 LIMIT $1
+                 ) AS changed
+             )
+             FROM hash_filters AS filter ORDER BY filter.sequence DESC LIMIT 1",
+        );
+        let parse = |(hashes, built_at_ms, changed_charts): (i64, i64, i64)| {
+            let [hashes, changed_charts] = [hashes, changed_charts].map(i64::unsigned_abs);
+            Ok(HashFilterState { hashes, built_at_ms, changed_charts })
+        };
+        self.fetch_row("read the state of the hash filter", query.bind(limit.cast_signed()), parse).await
     }
 
     /// Returns the next charts of the change feed that are not removed, with their sequences: those after
     /// `after`, up to `last`. Empty after the last.
     pub async fn charts_of_feed(&self, after: u64, last: u64) -> Result<Vec<(u64, NoteHash)>, StoreError> {
-        self.run_once("read charts of the feed", |mut connection| async move {
-            let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(
-                "SELECT sequence, entity FROM catalogue_changes
-                 WHERE sequence > $1 AND sequence <= $2 AND octet_length(entity) = 32 AND change <> 'removed'
-                 ORDER BY sequence LIMIT $3",
-            )
-            .bind(after.cast_signed())
-            .bind(last.cast_signed())
-            .bind(PAGE)
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.into_iter()
-                .map(|(sequence, hash)| Ok((sequence.unsigned_abs(), parse_hash(&hash)?)))
-                .collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT sequence, entity FROM catalogue_changes
+             WHERE sequence > $1 AND sequence <= $2 AND octet_length(entity) = 32 AND change <> 'removed'
+             ORDER BY sequence LIMIT $3",
+        );
+        let query = query.bind(after.cast_signed()).bind(last.cast_signed()).bind(PAGE);
+        let parse = |(sequence, hash): (i64, Vec<u8>)| Ok((sequence.unsigned_abs(), parse_hash(&hash)?));
+        self.fetch_rows("read charts of the feed", query, parse).await
     }
 
     /// Stores a hash filter, unless one with its sequence is stored, and deletes all but the last two.
@@ -118,26 +105,19 @@ impl Store {
 
     /// Returns the sequence of the last hash filter, if one is built.
     pub async fn last_hash_filter(&self) -> Result<Option<u64>, ReadError> {
-        self.short_read("read the last hash filter", |mut connection| async move {
-            let sequence: Option<i64> = sqlx::query_scalar("SELECT max(sequence) FROM hash_filters")
-                .fetch_one(&mut *connection)
-                .await?;
-            Ok(sequence.map(i64::unsigned_abs))
-        })
-        .await
+        let query = || sqlx::query_as("SELECT max(sequence) FROM hash_filters");
+        let parse = |(sequence,): (Option<i64>,)| Ok(sequence.map(i64::unsigned_abs));
+        let last = self.read_row("read the last hash filter", ReadLength::Short, query, parse).await?;
+        Ok(last.flatten())
     }
 
     /// Returns the bytes of the hash filter of a sequence, if it is stored.
     pub async fn hash_filter(&self, sequence: u64) -> Result<Option<Vec<u8>>, ReadError> {
         let Ok(sequence) = i64::try_from(sequence) else { return Ok(None) };
         let read = async |store: &Self| {
-            let read = store.long_read("read hash filter", |mut connection| async move {
-                sqlx::query_scalar("SELECT bytes FROM hash_filters WHERE sequence = $1")
-                    .bind(sequence)
-                    .fetch_optional(&mut *connection)
-                    .await
-            });
-            read.await
+            let query =
+                || sqlx::query_as("SELECT bytes FROM hash_filters WHERE sequence = $1").bind(sequence);
+            store.read_row("read hash filter", ReadLength::Long, query, |(bytes,)| Ok(bytes)).await
         };
         match (read(self).await?, self.primary_of_standby()) {
             // Another replica may redirect to a filter that the standby of this one lacks.

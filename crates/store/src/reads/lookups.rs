@@ -9,6 +9,7 @@ use chart_index_domain::{
 use chart_index_objects::{ObjectDigest, ObjectError};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::error::{object_error, read_error};
 use crate::schema::column_values::{parse_hash, parse_source};
 use crate::schema::member_rows::{MemberRow, member_columns};
@@ -99,21 +100,13 @@ pub(crate) const LOOK_UP_CHARTS: &str = concat!(
 
 const READ_ROX_FILE: &str = "read ROX file";
 
-/// Finds the ROX file of a known chart, and whether it has replaced another one.
-const FIND_ROX_FILE: &str = "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
-     FROM known_charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash WHERE chart.hash = $1";
-
 impl Store {
     /// Returns the chart with all its extension fields, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
-        self.short_read("look up chart", |mut connection| async move {
-            let rows: Vec<LookupRow> =
-                sqlx::query_as(LOOK_UP_CHART).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
-            connection.release();
-            let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(known_chart(&occurrences))
-        })
-        .await
+        let query = || sqlx::query_as(LOOK_UP_CHART).bind(hash.as_bytes());
+        let read = self.read_rows("look up chart", ReadLength::Short, query, LookupRow::parse);
+        let occurrences: Vec<Occurrence> = read.await?;
+        Ok(known_chart(&occurrences))
     }
 
     /// Returns the charts with these hashes that are known, with all their extension fields.
@@ -129,21 +122,14 @@ impl Store {
         hashes: &[NoteHash],
     ) -> Result<HashMap<NoteHash, Vec<Occurrence>>, ReadError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
-        self.short_read("look up charts", |mut connection| {
-            let hashes = hashes.clone();
-            async move {
-                let rows: Vec<LookupRow> =
-                    sqlx::query_as(LOOK_UP_CHARTS).bind(hashes).fetch_all(&mut *connection).await?;
-                connection.release();
-                let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
-                for row in rows {
-                    let occurrence = row.parse()?;
-                    occurrences.entry(occurrence.member.hash).or_default().push(occurrence);
-                }
-                Ok(occurrences)
-            }
-        })
-        .await
+        let query = || sqlx::query_as(LOOK_UP_CHARTS).bind(&hashes);
+        let read = self.read_rows("look up charts", ReadLength::Short, query, LookupRow::parse);
+        let found: Vec<Occurrence> = read.await?;
+        let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(found.len());
+        for occurrence in found {
+            occurrences.entry(occurrence.member.hash).or_default().push(occurrence);
+        }
+        Ok(occurrences)
     }
 
     /// Returns the hash of the only known chart whose hash is in a range, both ends included; `None` if there
@@ -153,80 +139,64 @@ impl Store {
         first: NoteHash,
         last: NoteHash,
     ) -> Result<Option<NoteHash>, ReadError> {
-        self.short_read("find chart by prefix", |mut connection| async move {
-            let hashes: Vec<Vec<u8>> =
-                sqlx::query_scalar("SELECT hash FROM known_charts WHERE hash BETWEEN $1 AND $2 LIMIT 2")
-                    .bind(first.as_bytes())
-                    .bind(last.as_bytes())
-                    .fetch_all(&mut *connection)
-                    .await?;
-            connection.release();
-            let [hash] = &hashes[..] else { return Ok(None) };
-            parse_hash(hash).map(Some)
-        })
-        .await
+        let query = || {
+            sqlx::query_as("SELECT hash FROM known_charts WHERE hash BETWEEN $1 AND $2 LIMIT 2")
+                .bind(first.as_bytes())
+                .bind(last.as_bytes())
+        };
+        let parse = |(hash,): (Vec<u8>,)| parse_hash(&hash);
+        let found: Vec<NoteHash> =
+            self.read_rows("find chart by prefix", ReadLength::Short, query, parse).await?;
+        let [hash] = found[..] else { return Ok(None) };
+        Ok(Some(hash))
     }
 
     /// Returns the ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<RoxFile>, ReadError> {
-        let file = self.known_file(hash, READ_ROX_FILE, FIND_ROX_FILE).await?;
-        Ok(file.map(|(bytes, is_replaced)| RoxFile { bytes, is_replaced }))
+        let failed = |error| read_error(READ_ROX_FILE, object_error(error));
+        let Some((file, is_replaced)) = self.find_file(hash).await? else { return Ok(None) };
+        match self.content(file).await {
+            Ok(bytes) => return Ok(Some(RoxFile { bytes, is_replaced })),
+            Err(ObjectError::Missing { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        // The object was deleted since, as that of a removed chart is: a standby may not know yet.
+        let primary = self.primary_of_standby();
+        let found = primary.as_ref().unwrap_or(self).find_file(hash).await?;
+        let Some((file, is_replaced)) = found else { return Ok(None) };
+        let bytes = self.content(file).await.map_err(failed)?;
+        Ok(Some(RoxFile { bytes, is_replaced }))
     }
 
     /// Returns the name of the object that is the ROX file of the chart, if the chart is known; the file
     /// itself, if it is in PostgreSQL.
     pub async fn rox_source(&self, hash: NoteHash) -> Result<Option<RoxSource>, ReadError> {
-        let found = self.find_file(hash, READ_ROX_FILE, FIND_ROX_FILE).await?;
+        let found = self.find_file(hash).await?;
         Ok(found.map(|(file, is_replaced)| match file {
             StoredFile::Bytes(bytes) => RoxSource::File(RoxFile { bytes, is_replaced }),
             StoredFile::Object(digest) => RoxSource::Object(digest),
         }))
     }
 
-    /// Returns a file of the chart, if the chart is known and has one, and whether it was replaced.
-    async fn known_file(
-        &self,
-        hash: NoteHash,
-        operation: &'static str,
-        statement: &'static str,
-    ) -> Result<Option<(Vec<u8>, bool)>, ReadError> {
-        let failed = |error| read_error(operation, object_error(error));
-        let Some((file, is_replaced)) = self.find_file(hash, operation, statement).await? else {
-            return Ok(None);
+    /// Returns where the ROX file of the chart is, if the chart is known, and whether it was replaced.
+    async fn find_file(&self, hash: NoteHash) -> Result<Option<(StoredFile, bool)>, ReadError> {
+        let query = || {
+            sqlx::query_as(
+                "SELECT rox.bytes, rox.object, rox.replacement_digest IS NOT NULL
+                 FROM known_charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash WHERE chart.hash = $1",
+            )
+            .bind(hash.as_bytes())
         };
-        match self.content(file).await {
-            Ok(content) => return Ok(Some((content, is_replaced))),
-            Err(ObjectError::Missing { .. }) => {}
-            Err(error) => return Err(failed(error)),
-        }
-        // The object was deleted since, as that of a removed chart is: a standby may not know yet.
-        let primary = self.primary_of_standby();
-        let found = primary.as_ref().unwrap_or(self).find_file(hash, operation, statement).await?;
-        let Some((file, is_replaced)) = found else { return Ok(None) };
-        Ok(Some((self.content(file).await.map_err(failed)?, is_replaced)))
-    }
-
-    async fn find_file(
-        &self,
-        hash: NoteHash,
-        operation: &'static str,
-        statement: &'static str,
-    ) -> Result<Option<(StoredFile, bool)>, ReadError> {
-        self.short_read(operation, |mut connection| async move {
-            type Row = (Option<Vec<u8>>, Option<Vec<u8>>, bool);
-            let row: Option<Row> =
-                sqlx::query_as(statement).bind(hash.as_bytes()).fetch_optional(&mut *connection).await?;
-            connection.release();
-            let Some((bytes, object, is_replaced)) = row else { return Ok(None) };
-            Ok(Some((StoredFile::parse(bytes, object.as_deref())?, is_replaced)))
-        })
-        .await
+        let parse = |(bytes, object, is_replaced): (Option<Vec<u8>>, Option<Vec<u8>>, bool)| {
+            Ok((StoredFile::parse(bytes, object.as_deref())?, is_replaced))
+        };
+        self.read_row(READ_ROX_FILE, ReadLength::Short, query, parse).await
     }
 
     /// Returns the chartset with its charts and sources, if it is shown.
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
-        self.short_read("read chartset", |mut connection| async move {
-            let rows: Vec<DetailRow> = sqlx::query_as(concat!(
+        let query = || {
+            sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, chartset.updated_at_ms, ",
                 member_columns!(),
                 " FROM checked_chartsets AS chartset
@@ -235,29 +205,25 @@ impl Store {
                   WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"
             ))
             .bind(id.to_string())
-            .fetch_all(&mut *connection)
-            .await?;
-            connection.release();
-            let updated_at_ms = rows.first().map(|row| row.updated_at_ms).unwrap_or_default();
-            let occurrences = rows.into_iter().map(|row| row.lookup.parse()).collect::<Result<Vec<_>, _>>()?;
-            Ok(chartset_detail(id, updated_at_ms, occurrences))
-        })
-        .await
+        };
+        let parse = |row: DetailRow| Ok((row.updated_at_ms, row.lookup.parse()?));
+        let rows: Vec<(i64, Occurrence)> =
+            self.read_rows("read chartset", ReadLength::Short, query, parse).await?;
+        let (times, occurrences): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        Ok(chartset_detail(id, times.first().copied().unwrap_or_default(), occurrences))
     }
 
     /// Returns the public source of the chartset, if it is shown and has one.
     pub async fn public_source(&self, id: ChartsetId) -> Result<Option<PublicSource>, ReadError> {
-        self.short_read("read source of chartset", |mut connection| async move {
-            let source: Option<(Option<String>, Option<String>)> =
-                sqlx::query_as("SELECT source_kind, source_ref FROM chartsets WHERE id = $1 AND shown")
-                    .bind(id.to_string())
-                    .fetch_optional(&mut *connection)
-                    .await?;
-            connection.release();
-            let (kind, reference) = source.unwrap_or_default();
+        let query = || {
+            sqlx::query_as("SELECT source_kind, source_ref FROM chartsets WHERE id = $1 AND shown")
+                .bind(id.to_string())
+        };
+        let parse = |(kind, reference): (Option<String>, Option<String>)| {
             parse_source(kind.as_deref(), reference.as_deref())
-        })
-        .await
+        };
+        let source = self.read_row("read source of chartset", ReadLength::Short, query, parse).await?;
+        Ok(source.flatten())
     }
 }
 

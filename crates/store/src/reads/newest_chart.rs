@@ -3,13 +3,14 @@
 use chart_index_domain::{ChartsetId, NoteHash, ReadError};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::column_values::{parse_chartset_id, parse_hash};
 
 impl Store {
     /// Returns the newest chartset with a public source, and one of its charts. `None` without one.
     pub async fn newest_chart(&self) -> Result<Option<(ChartsetId, NoteHash)>, ReadError> {
-        self.short_read("read newest chart", |mut connection| async move {
-            let newest: Option<(String, Vec<u8>)> = sqlx::query_as(
+        let query = || {
+            sqlx::query_as(
                 "SELECT newest.id, chart.hash
                  FROM (SELECT id FROM shown_chartsets WHERE source_kind IS NOT NULL
                        ORDER BY updated_at_ms DESC, id LIMIT 1) AS newest
@@ -18,10 +19,8 @@ impl Store {
                  WHERE chart.removed_at_ms IS NULL
                  ORDER BY chart.hash LIMIT 1",
             )
-            .fetch_optional(&mut *connection)
-            .await?;
-            newest.map(|(id, hash)| Ok((parse_chartset_id(&id)?, parse_hash(&hash)?))).transpose()
-        })
-        .await
+        };
+        let parse = |(id, hash): (String, Vec<u8>)| Ok((parse_chartset_id(&id)?, parse_hash(&hash)?));
+        self.read_row("read newest chart", ReadLength::Short, query, parse).await
     }
 }

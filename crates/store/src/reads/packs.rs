@@ -3,6 +3,7 @@
 use chart_index_domain::{Chartset, ReadError, SourceRef};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::column_values::parse_chartset_id;
 use crate::schema::derived_columns::{ListedColumns, listed_columns};
 
@@ -17,8 +18,8 @@ impl Store {
     /// Returns the shown chartsets whose public source is this pack of the second game, by title, up to a
     /// limit.
     pub async fn chartsets_of_pack(&self, pack: &SourceRef, limit: u32) -> Result<Vec<Chartset>, ReadError> {
-        self.short_read("read chartsets of pack", |mut connection| async move {
-            let rows: Vec<PackRow> = sqlx::query_as(concat!(
+        let query = || {
+            sqlx::query_as(concat!(
                 "SELECT id, ",
                 listed_columns!(),
                 " FROM chartsets WHERE source_kind = 'betaPack' AND source_ref = $1 AND shown
@@ -26,11 +27,8 @@ impl Store {
             ))
             .bind(pack.as_str())
             .bind(i64::from(limit))
-            .fetch_all(&mut *connection)
-            .await?;
-            connection.release();
-            rows.into_iter().map(|row| row.listed.into_chartset(parse_chartset_id(&row.id)?)).collect()
-        })
-        .await
+        };
+        let parse = |row: PackRow| row.listed.into_chartset(parse_chartset_id(&row.id)?);
+        self.read_rows("read chartsets of pack", ReadLength::Short, query, parse).await
     }
 }

@@ -8,6 +8,7 @@ use chart_index_domain::{
 };
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::reads::lookups::{LookupRow, Occurrence, sources_of_chart};
 use crate::schema::column_values::{parse_chartset_id, parse_source};
 use crate::schema::derived_columns::ListedColumns;
@@ -53,9 +54,9 @@ struct PageChartset {
 impl Store {
     /// Returns the charts of the chartsets with these ids that are shown, in the order of `ids`.
     pub async fn charts_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ListedCharts>, ReadError> {
-        let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.short_read("read charts of listed chartsets", |mut connection| async move {
-            let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(
+        let texts: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
+        let query = || {
+            sqlx::query_as(concat!(
                 "SELECT ",
                 listed_chart_columns!(),
                 " FROM chartsets AS chartset
@@ -63,22 +64,21 @@ impl Store {
                   JOIN charts AS chart ON chart.hash = member.chart_hash
                   WHERE chartset.id = ANY($1) AND chartset.shown AND chart.removed_at_ms IS NULL"
             ))
-            .bind(texts)
-            .fetch_all(&mut *connection)
-            .await?;
-            connection.release();
-            listed_charts(ids, rows)
-        })
-        .await
+            .bind(&texts)
+        };
+        let operation = "read charts of listed chartsets";
+        let parse = |row: ListedChartRow| Ok((row.chartset_id()?, row.into_chart()?));
+        let charts = self.read_rows(operation, ReadLength::Short, query, parse).await?;
+        Ok(listed_charts(ids, charts))
     }
 
     /// Returns the other chartsets that have exactly the charts of one of these, if both are shown. Hostile
     /// files make thousands of chartsets share a chart, so only the first 8 that have the first chart of a
     /// chartset are compared.
     pub async fn copies_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ChartsetCopy>, ReadError> {
-        let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.short_read("read copies of listed chartsets", |mut connection| async move {
-            let rows: Vec<CopyRow> = sqlx::query_as(
+        let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
+        let query = || {
+            sqlx::query_as(
                 "SELECT chartset.id AS copy_of, other.id, other.title, other.source_kind, other.source_ref
                  FROM chartsets AS chartset CROSS JOIN LATERAL shown_hashes(chartset.id) AS charts
                   CROSS JOIN LATERAL (
@@ -92,13 +92,10 @@ impl Store {
                   WHERE chartset.id = ANY($1) AND chartset.shown AND other_charts.hashes = charts.hashes
                   ORDER BY other.id",
             )
-            .bind(texts)
-            .fetch_all(&mut *connection)
-            .await?;
-            connection.release();
-            rows.into_iter().map(CopyRow::parse).collect()
-        })
-        .await
+            .bind(&ids)
+        };
+        let operation = "read copies of listed chartsets";
+        self.read_rows(operation, ReadLength::Short, query, CopyRow::parse).await
     }
 
     /// Returns the charts with these hashes that are known, in their order, with the metadata that a lookup
@@ -114,8 +111,8 @@ impl Store {
 
     /// Returns everything that the page of a chart shows, if the chart is known.
     pub async fn chart_page(&self, hash: NoteHash) -> Result<Option<ChartPage>, ReadError> {
-        self.short_read("read chart page", |mut connection| async move {
-            let rows: Vec<PageRow> = sqlx::query_as(concat!(
+        let query = || {
+            sqlx::query_as(concat!(
                 "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms,
                    chartset.title AS set_title, chartset.artist AS set_artist, chartset.creator AS set_creator,
                    chartset.source_kind AS set_source_kind, chartset.source_ref AS set_source_ref,
@@ -128,13 +125,9 @@ impl Store {
                   WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.shown"
             ))
             .bind(hash.as_bytes())
-            .fetch_all(&mut *connection)
-            .await?;
-            connection.release();
-            let occurrences = rows.into_iter().map(PageRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(chart_page(occurrences))
-        })
-        .await
+        };
+        let read = self.read_rows("read chart page", ReadLength::Short, query, PageRow::parse);
+        Ok(chart_page(read.await?))
     }
 }
 
@@ -176,12 +169,11 @@ impl PageChartset {
     }
 }
 
-fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<ListedCharts>, sqlx::Error> {
+fn listed_charts(ids: &[ChartsetId], charts: Vec<(ChartsetId, ListedChart)>) -> Vec<ListedCharts> {
     let mut sets: HashMap<ChartsetId, ListedCharts> = HashMap::with_capacity(ids.len());
-    for row in rows {
-        let id = row.chartset_id()?;
+    for (id, chart) in charts {
         let set = sets.entry(id).or_insert_with(|| ListedCharts { id, charts: Vec::new() });
-        set.charts.push(row.into_chart()?);
+        set.charts.push(chart);
     }
     let listed = ids.iter().filter_map(|id| {
         let mut set = sets.remove(id)?;
@@ -190,7 +182,7 @@ fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<Li
         });
         Some(set)
     });
-    Ok(listed.collect())
+    listed.collect()
 }
 
 fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chart_index_domain::{Distribution, Distributions, Measure, ReadError};
 use sqlx::Connection;
 
+use crate::connection::server::ReadLength;
 use crate::error::corrupt;
 use crate::schema::column_values::parse_keys;
 use crate::{Store, StoreError};
@@ -15,15 +16,8 @@ const ALL_KEYS: i16 = 0;
 impl Store {
     /// Returns the distributions of these percentiles, as they were last computed.
     pub async fn distributions(&self) -> Result<Distributions, ReadError> {
-        self.short_read("read distributions", |mut connection| async move {
-            let rows: Vec<(i16, String, Vec<f64>)> =
-                sqlx::query_as("SELECT keys, measure, lower_bounds FROM chart_percentiles")
-                    .fetch_all(&mut *connection)
-                    .await?;
-            connection.release();
-            rows.into_iter().map(distribution).collect()
-        })
-        .await
+        let query = || sqlx::query_as("SELECT keys, measure, lower_bounds FROM chart_percentiles");
+        self.read_rows("read distributions", ReadLength::Short, query, distribution).await
     }
 
     /// Computes the percentiles that the pages of charts show, unless they are younger than `max_age`. A chart

@@ -8,6 +8,7 @@
 use chart_index_domain::{ListedChart, NoteHash, ReadError, SimilarChart};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::member_rows::{ListedChartRow, listed_chart_columns};
 
 impl Store {
@@ -15,8 +16,8 @@ impl Store {
     /// at most 12, each in another chartset. Charts of the chartsets that contain the chart itself are left
     /// out. Empty if the chart is removed, not stored, or has no rating.
     pub async fn similar_charts(&self, hash: NoteHash) -> Result<Vec<SimilarChart>, ReadError> {
-        self.short_read("read similar charts", |mut connection| async move {
-            let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(
+        let query = || {
+            sqlx::query_as(concat!(
                 "SELECT ",
                 listed_chart_columns!(),
                 " FROM similar_charts($1) AS similar_chart
@@ -26,12 +27,8 @@ impl Store {
                   ORDER BY similar_chart.distance, similar_chart.hash"
             ))
             .bind(hash.as_bytes())
-            .fetch_all(&mut *connection)
-            .await?;
-            connection.release();
-            rows.into_iter().map(similar_chart).collect()
-        })
-        .await
+        };
+        self.read_rows("read similar charts", ReadLength::Short, query, similar_chart).await
     }
 }
 

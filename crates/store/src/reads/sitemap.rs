@@ -6,6 +6,7 @@
 use chart_index_domain::{Entity, ReadError};
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::column_values::parse_entity;
 
 /// Number of sequences of a part, and therefore at least that of its entries. A sitemap may have 50,000 URLs.
@@ -25,7 +26,7 @@ pub struct SitemapPart {
 impl Store {
     /// Returns the parts, in order. It takes two probes of an index for each of them.
     pub async fn sitemap_parts(&self) -> Result<Vec<SitemapPart>, ReadError> {
-        self.long_read("read parts of the sitemap", |mut connection| async move {
+        let query = || {
             sqlx::query_as(
                 "WITH RECURSIVE part (number) AS (
                      (SELECT sequence / $1 FROM catalogue_changes ORDER BY sequence LIMIT 1)
@@ -40,27 +41,23 @@ impl Store {
             )
             .bind(PART_SEQUENCES)
             .bind(MAX_PARTS)
-            .fetch_all(&mut *connection)
-            .await
-        })
-        .await
+        };
+        self.read_rows("read parts of the sitemap", ReadLength::Long, query, Ok).await
     }
 
     /// Returns the charts and chartsets of a part that are known or shown, with the times of their last
     /// changes in Unix epoch milliseconds.
     pub async fn sitemap_part(&self, number: u64) -> Result<Vec<(Entity, i64)>, ReadError> {
         let first = i64::try_from(number).unwrap_or(i64::MAX).saturating_mul(PART_SEQUENCES);
-        self.long_read("read part of the sitemap", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, i64)> = sqlx::query_as(
+        let query = || {
+            sqlx::query_as(
                 "SELECT entity, changed_at_ms FROM catalogue_changes
                  WHERE sequence >= $1 AND sequence < $2 AND change <> 'removed' ORDER BY sequence",
             )
             .bind(first)
             .bind(first.saturating_add(PART_SEQUENCES))
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.iter().map(|(entity, changed)| Ok((parse_entity(entity)?, *changed))).collect()
-        })
-        .await
+        };
+        let parse = |(entity, changed): (Vec<u8>, i64)| Ok((parse_entity(&entity)?, changed));
+        self.read_rows("read part of the sitemap", ReadLength::Long, query, parse).await
     }
 }

@@ -8,6 +8,7 @@ use chart_index_domain::{ChartsetId, Position, ReadError};
 use sqlx::PgConnection;
 
 use crate::Store;
+use crate::connection::server::ReadLength;
 use crate::schema::column_values::parse_chartset_id;
 use crate::schema::derived_columns::{KeywordColumns, ListedColumns};
 use crate::search::filterable_charts::FilterableChartColumns;
@@ -68,17 +69,13 @@ impl Store {
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<Vec<IndexedChartset>, ReadError> {
-        self.long_read("read chartsets to index", |mut connection| async move {
-            let rows: Vec<IndexedRow> =
-                sqlx::query_as("SELECT * FROM indexed_chartsets WHERE id > $1 ORDER BY id LIMIT $2")
-                    // The empty text sorts before every id.
-                    .bind(after.map(|id| id.to_string()).unwrap_or_default())
-                    .bind(i64::from(limit))
-                    .fetch_all(&mut *connection)
-                    .await?;
-            rows.into_iter().map(IndexedRow::parse).collect()
-        })
-        .await
+        let query = || {
+            sqlx::query_as("SELECT * FROM indexed_chartsets WHERE id > $1 ORDER BY id LIMIT $2")
+                // The empty text sorts before every id.
+                .bind(after.map(|id| id.to_string()).unwrap_or_default())
+                .bind(i64::from(limit))
+        };
+        self.read_rows("read chartsets to index", ReadLength::Long, query, IndexedRow::parse).await
     }
 
     /// Counts the shown chartsets for a comparison with an index at this position.
@@ -107,20 +104,18 @@ impl Store {
         since: Position,
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
-        let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.long_read("read changed chartsets", |mut connection| async move {
-            let changed: Vec<String> = sqlx::query_scalar(concat!(
+        let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
+        let query = || {
+            sqlx::query_as(concat!(
                 "SELECT id FROM (",
                 changed_chartsets!(),
                 ") AS changed WHERE id = ANY($2)"
             ))
             .bind(since.sequence.cast_signed())
-            .bind(ids)
-            .fetch_all(&mut *connection)
-            .await?;
-            changed.iter().map(|id| parse_chartset_id(id)).collect()
-        })
-        .await
+            .bind(&ids)
+        };
+        let parse = |(id,): (String,)| parse_chartset_id(&id);
+        self.read_rows("read changed chartsets", ReadLength::Long, query, parse).await
     }
 }
 

@@ -61,41 +61,28 @@ impl Store {
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<BackfillState>, StoreError> {
-        self.run_once("read backfill states", |mut connection| async move {
-            let rows: Vec<ChartRow> = sqlx::query_as(concat!(
-                "SELECT ",
-                chart_columns!(),
-                " FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
-            ))
-            // The empty value sorts before every hash.
-            .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
-            .bind(i64::from(limit))
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.iter()
-                .map(|chart| {
-                    let (hash, rox_bytes) = (chart.hash()?, chart.values()?.rox_bytes);
-                    Ok(BackfillState { hash, rox_bytes, is_complete: chart.is_complete() })
-                })
-                .collect()
-        })
-        .await
+        let query = sqlx::query_as(concat!(
+            "SELECT ",
+            chart_columns!(),
+            " FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
+        ));
+        // The empty value sorts before every hash.
+        let query = query.bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes())).bind(i64::from(limit));
+        let state = |chart: ChartRow| {
+            let (hash, rox_bytes) = (chart.hash()?, chart.values()?.rox_bytes);
+            Ok(BackfillState { hash, rox_bytes, is_complete: chart.is_complete() })
+        };
+        self.fetch_rows("read backfill states", query, state).await
     }
 
     /// Returns the ROX files of these charts, known or not, in no particular order. Charts without one are left
     /// out, and so are those whose objects are missing or damaged, which is logged.
     pub async fn rox_files(&self, charts: &[NoteHash]) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
         const OPERATION: &str = "read ROX files";
-        let hashes = &hash_bytes(charts.iter());
-        let read = self.run_once(OPERATION, |mut connection| async move {
-            let rows: Vec<RoxFileRow> =
-                sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
-                    .bind(hashes)
-                    .fetch_all(&mut *connection)
-                    .await?;
-            rows.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()
-        });
-        let (hashes, files): (Vec<_>, Vec<_>) = read.await?.into_iter().unzip();
+        let query = sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
+            .bind(hash_bytes(charts.iter()));
+        let rows: Vec<_> = self.fetch_rows(OPERATION, query, RoxFileRow::parse).await?;
+        let (hashes, files): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let contents = self.contents(files).await.map_err(|error| StoreError::new(OPERATION, error))?;
         let present = |(hash, content): (NoteHash, Result<_, ObjectError>)| match content {
             Ok(content) => Some((hash, content)),

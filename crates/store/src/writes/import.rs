@@ -163,25 +163,22 @@ impl Store {
                 listed.extend(aliases);
             }
         }
-        self.run_once("delete aliases", |mut connection| async move {
-            let delete = sqlx::query(
-                "WITH deleted AS (
-                     DELETE FROM chart_aliases AS stored
-                     USING unnest($1::bytea[], $2::text[], $3::integer[]) AS complete (hash, id, length)
-                     WHERE stored.chart_hash = complete.hash AND stored.chartset_id = complete.id
-                           AND octet_length(stored.alias) = complete.length AND NOT EXISTS (
-                               SELECT FROM unnest($4::bytea[], $5::text[], $6::bytea[]) AS listed (hash, id, alias)
-                               WHERE listed.hash = stored.chart_hash AND listed.id = stored.chartset_id
-                                     AND listed.alias = stored.alias)
-                     RETURNING stored.chartset_id
-                 )
-                 INSERT INTO pending_changes (entity) SELECT DISTINCT decode(chartset_id, 'hex') FROM deleted",
-            );
-            let delete = delete.bind(hashes).bind(ids).bind(lengths);
-            let delete = delete.bind(listed_hashes).bind(listed_ids).bind(listed);
-            delete.execute(&mut *connection).await.map(drop)
-        })
-        .await
+        let delete = sqlx::query(
+            "WITH deleted AS (
+                 DELETE FROM chart_aliases AS stored
+                 USING unnest($1::bytea[], $2::text[], $3::integer[]) AS complete (hash, id, length)
+                 WHERE stored.chart_hash = complete.hash AND stored.chartset_id = complete.id
+                       AND octet_length(stored.alias) = complete.length AND NOT EXISTS (
+                           SELECT FROM unnest($4::bytea[], $5::text[], $6::bytea[]) AS listed (hash, id, alias)
+                           WHERE listed.hash = stored.chart_hash AND listed.id = stored.chartset_id
+                                 AND listed.alias = stored.alias)
+                 RETURNING stored.chartset_id
+             )
+             INSERT INTO pending_changes (entity) SELECT DISTINCT decode(chartset_id, 'hex') FROM deleted",
+        );
+        let delete = delete.bind(hashes).bind(ids).bind(lengths);
+        let delete = delete.bind(listed_hashes).bind(listed_ids).bind(listed);
+        self.execute("delete aliases", delete).await
     }
 
     async fn stored_chartsets(
@@ -189,16 +186,11 @@ impl Store {
         chartsets: &[ImportedChartset],
     ) -> Result<HashMap<ChartsetId, StoredChartset>, StoreError> {
         let ids: Vec<String> = chartsets.iter().map(|chartset| chartset.draft.id.to_string()).collect();
-        self.run_once("read stored chartsets", |mut connection| async move {
-            let rows: Vec<StoredChartset> = sqlx::query_as(
-                "SELECT id, content_fingerprint, updated_at_ms, checked_at_ms, removed_at_ms IS NOT NULL AS removed
-                 FROM checked_chartsets WHERE id = ANY($1)",
-            )
-            .bind(ids)
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.into_iter().map(|row| Ok((parse_chartset_id(&row.id)?, row))).collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT id, content_fingerprint, updated_at_ms, checked_at_ms, removed_at_ms IS NOT NULL AS removed
+             FROM checked_chartsets WHERE id = ANY($1)",
+        );
+        let parse = |row: StoredChartset| Ok((parse_chartset_id(&row.id)?, row));
+        self.fetch_rows("read stored chartsets", query.bind(ids), parse).await
     }
 }

@@ -53,46 +53,31 @@ type FingerprintRow = (Vec<u8>, Option<Vec<u8>>, Vec<u8>, String);
 impl Store {
     /// Returns the recorded fingerprints of these folders and archives, in no particular order.
     pub async fn input_fingerprints(&self, inputs: &[[u8; 32]]) -> Result<Vec<InputFingerprint>, StoreError> {
-        let inputs = &inputs.iter().map(|input| &input[..]).collect::<Vec<_>>();
-        self.run_once("read input fingerprints", |mut connection| async move {
-            let rows: Vec<FingerprintRow> = sqlx::query_as(
-                "SELECT input_key, metadata_digest, content_digest, outcome FROM ingest_fingerprints
-                 WHERE input_key = ANY($1)",
-            )
-            .bind(inputs)
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.into_iter().map(parse_fingerprint).collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT input_key, metadata_digest, content_digest, outcome FROM ingest_fingerprints
+             WHERE input_key = ANY($1)",
+        );
+        let query = query.bind(inputs.iter().map(|input| &input[..]).collect::<Vec<_>>());
+        self.fetch_rows("read input fingerprints", query, parse_fingerprint).await
     }
 
     /// Records the fingerprints of folders and archives. Each `input_key` must occur once.
     pub async fn put_input_fingerprints(&self, fingerprints: &[InputFingerprint]) -> Result<(), StoreError> {
         let mut ordered: Vec<&InputFingerprint> = fingerprints.iter().collect();
         ordered.sort_by_key(|fingerprint| fingerprint.input_key);
-        self.run_once("write input fingerprints", |mut connection| async move {
-            sqlx::query(
-                "INSERT INTO ingest_fingerprints (input_key, metadata_digest, content_digest, outcome)
-                 SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::text[])
-                 ON CONFLICT (input_key) DO UPDATE SET
-                     metadata_digest = excluded.metadata_digest, content_digest = excluded.content_digest,
-                     outcome = excluded.outcome",
-            )
-            .bind(ordered.iter().map(|row| &row.input_key[..]).collect::<Vec<_>>())
-            .bind(
-                ordered
-                    .iter()
-                    .map(|row| row.file_metadata_digest.as_ref().map(|digest| &digest[..]))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(ordered.iter().map(|row| &row.content_digest[..]).collect::<Vec<_>>())
-            .bind(ordered.iter().map(|row| replace_nul(&row.outcome)).collect::<Vec<_>>())
-            .execute(&mut *connection)
-            .await?;
-            Ok(())
-        })
-        .await
+        let metadata = ordered.iter().map(|row| row.file_metadata_digest.as_ref().map(|digest| &digest[..]));
+        let query = sqlx::query(
+            "INSERT INTO ingest_fingerprints (input_key, metadata_digest, content_digest, outcome)
+             SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::text[])
+             ON CONFLICT (input_key) DO UPDATE SET
+                 metadata_digest = excluded.metadata_digest, content_digest = excluded.content_digest,
+                 outcome = excluded.outcome",
+        )
+        .bind(ordered.iter().map(|row| &row.input_key[..]).collect::<Vec<_>>())
+        .bind(metadata.collect::<Vec<_>>())
+        .bind(ordered.iter().map(|row| &row.content_digest[..]).collect::<Vec<_>>())
+        .bind(ordered.iter().map(|row| replace_nul(&row.outcome)).collect::<Vec<_>>());
+        self.execute("write input fingerprints", query).await
     }
 
     /// Records that chartsets are unchanged: stores the time of the check and the path of those that have the
@@ -111,15 +96,9 @@ impl Store {
     /// Returns the hashes of all charts in these chartsets, including removed ones.
     pub async fn chart_hashes_in(&self, chartsets: &[ChartsetId]) -> Result<HashSet<NoteHash>, StoreError> {
         let ids: Vec<String> = chartsets.iter().map(ToString::to_string).collect();
-        self.run_once("read charts of chartsets", |mut connection| async move {
-            let rows: Vec<Vec<u8>> =
-                sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = ANY($1)")
-                    .bind(ids)
-                    .fetch_all(&mut *connection)
-                    .await?;
-            rows.iter().map(|row| parse_hash(row)).collect()
-        })
-        .await
+        let query = sqlx::query_as("SELECT chart_hash FROM chartset_charts WHERE chartset_id = ANY($1)");
+        let parse = |(hash,): (Vec<u8>,)| parse_hash(&hash);
+        self.fetch_rows("read charts of chartsets", query.bind(ids), parse).await
     }
 }
 

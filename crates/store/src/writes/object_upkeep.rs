@@ -76,6 +76,12 @@ struct ObjectRow {
     has_bytes: bool,
 }
 
+impl ObjectRow {
+    fn parse((hash, object, has_bytes): (Vec<u8>, Vec<u8>, bool)) -> Result<Self, sqlx::Error> {
+        Ok(Self { hash, object: parse_object(&object)?, has_bytes })
+    }
+}
+
 impl Store {
     /// Moves the next ROX files, in the order of the hashes; `None` after the last. Files that are there
     /// already are passed over, and so are those of removed charts, which stay in PostgreSQL.
@@ -139,21 +145,11 @@ impl Store {
     }
 
     async fn move_to_postgresql(&self, after: Option<NoteHash>) -> Result<Option<MovedFiles>, StoreError> {
-        let read = self.run_once(MOVE, |mut connection| async move {
-            let rows: Vec<(Vec<u8>, Vec<u8>)> = sqlx::query_as(
-                "SELECT hash, object FROM rox_files WHERE hash > $1 AND bytes IS NULL ORDER BY hash LIMIT $2",
-            )
-            .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
-            .bind(BATCH_FILES)
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.into_iter()
-                .map(|(hash, object)| {
-                    Ok(ObjectRow { hash, object: parse_object(&object)?, has_bytes: false })
-                })
-                .collect::<Result<Vec<_>, sqlx::Error>>()
-        });
-        let rows = read.await?;
+        let query = sqlx::query_as(
+            "SELECT hash, object, false FROM rox_files WHERE hash > $1 AND bytes IS NULL ORDER BY hash LIMIT $2",
+        );
+        let query = query.bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes())).bind(BATCH_FILES);
+        let rows: Vec<ObjectRow> = self.fetch_rows(MOVE, query, ObjectRow::parse).await?;
         let Some(last) = rows.last() else { return Ok(None) };
         let failed = |error| StoreError::new(MOVE, error);
         let end = parse_hash(&last.hash).map_err(failed)?;
@@ -244,19 +240,8 @@ impl Store {
              ) AS removed (hash) JOIN rox_files AS file ON file.hash = removed.hash
              WHERE file.hash > $1 AND file.object IS NOT NULL AND {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
         );
-        self.run_once(WITHDRAW, |mut connection| async move {
-            let rows: Vec<(Vec<u8>, Vec<u8>, bool)> = sqlx::query_as(AssertSqlSafe(statement))
-                .bind(after)
-                .bind(BATCH_FILES)
-                .fetch_all(&mut *connection)
-                .await?;
-            rows.into_iter()
-                .map(|(hash, object, has_bytes)| {
-                    Ok(ObjectRow { hash, object: parse_object(&object)?, has_bytes })
-                })
-                .collect()
-        })
-        .await
+        let query = sqlx::query_as(AssertSqlSafe(statement)).bind(after).bind(BATCH_FILES);
+        self.fetch_rows(WITHDRAW, query, ObjectRow::parse).await
     }
 
     async fn delete_withdrawn(

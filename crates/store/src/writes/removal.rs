@@ -84,19 +84,13 @@ impl Store {
 
     /// Returns the list of removals, the oldest first.
     pub async fn removals(&self) -> Result<Vec<Removal>, StoreError> {
-        self.run_once("read removals", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, i64, Option<String>, bool)> = sqlx::query_as(
-                "SELECT entity, removed_at_ms, reason, erased FROM removals ORDER BY removed_at_ms, entity",
-            )
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.into_iter()
-                .map(|(entity, removed_at_ms, reason, erased)| {
-                    Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason, erased })
-                })
-                .collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT entity, removed_at_ms, reason, erased FROM removals ORDER BY removed_at_ms, entity",
+        );
+        let parse = |(entity, removed_at_ms, reason, erased): (Vec<u8>, _, _, _)| {
+            Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason, erased })
+        };
+        self.fetch_rows("read removals", query, parse).await
     }
 
     /// Whether an operator has removed something after this sequence. A sequence of another lineage is from
@@ -117,22 +111,17 @@ impl Store {
     /// Returns the first 1,000 stored charts and chartsets whose `removed_at_ms` differs from the list of
     /// removals, or that were erased.
     pub async fn removal_mismatches(&self) -> Result<Vec<Entity>, StoreError> {
-        self.run_once("check removals", |mut connection| async move {
-            let rows: Vec<Vec<u8>> = sqlx::query_scalar(
-                "SELECT stored.entity FROM (
-                     SELECT hash AS entity, removed_at_ms FROM charts
-                     UNION ALL
-                     SELECT decode(id, 'hex'), removed_at_ms FROM chartsets
-                 ) AS stored LEFT JOIN removals USING (entity)
-                 WHERE stored.removed_at_ms IS DISTINCT FROM removals.removed_at_ms OR removals.erased
-                 ORDER BY stored.entity LIMIT $1",
-            )
-            .bind(MAX_MISMATCHES)
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.iter().map(|entity| parse_entity(entity)).collect()
-        })
-        .await
+        let query = sqlx::query_as(
+            "SELECT stored.entity FROM (
+                 SELECT hash AS entity, removed_at_ms FROM charts
+                 UNION ALL
+                 SELECT decode(id, 'hex'), removed_at_ms FROM chartsets
+             ) AS stored LEFT JOIN removals USING (entity)
+             WHERE stored.removed_at_ms IS DISTINCT FROM removals.removed_at_ms OR removals.erased
+             ORDER BY stored.entity LIMIT $1",
+        );
+        let parse = |(entity,): (Vec<u8>,)| parse_entity(&entity);
+        self.fetch_rows("check removals", query.bind(MAX_MISMATCHES), parse).await
     }
 
     /// Returns the entities that were not in the list before, each with whether it is stored.

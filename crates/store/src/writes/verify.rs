@@ -79,9 +79,20 @@ impl Store {
     ) -> Result<Vec<StoredChart>, StoreError> {
         const OPERATION: &str = "read stored charts";
         let failed = |error| StoreError::new(OPERATION, error);
-        let read = self.run_once(OPERATION, |connection| Self::stored_charts(connection, after, limit));
+        let query = sqlx::query_as(concat!(
+            "SELECT ",
+            chart_columns!(),
+            // Not a join: PostgreSQL would merge both tables, and read all files below the page.
+            ", chart.note_hash_version,
+             (SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox,
+             (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object
+             FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
+        ));
+        // The empty value sorts before every hash.
+        let query = query.bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes())).bind(i64::from(limit));
+        let rows: Vec<StoredChartRow> = self.fetch_rows(OPERATION, query, Ok).await?;
         let (mut charts, mut indexes, mut files) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, mut row) in read.await?.into_iter().enumerate() {
+        for (index, mut row) in rows.into_iter().enumerate() {
             if let Some(file) = row.take_rox().map_err(failed)? {
                 indexes.push(index);
                 files.push(file);
@@ -96,27 +107,6 @@ impl Store {
             }
         }
         Ok(charts)
-    }
-
-    async fn stored_charts(
-        mut connection: PooledConnection,
-        after: Option<NoteHash>,
-        limit: u32,
-    ) -> Result<Vec<StoredChartRow>, sqlx::Error> {
-        sqlx::query_as(concat!(
-            "SELECT ",
-            chart_columns!(),
-            // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", chart.note_hash_version,
-             (SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox,
-             (SELECT rox.object FROM rox_files AS rox WHERE rox.hash = chart.hash) AS rox_object
-             FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
-        ))
-        // The empty value sorts before every hash.
-        .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
-        .bind(i64::from(limit))
-        .fetch_all(&mut *connection)
-        .await
     }
 
     /// Derives the next chartsets from their charts again and compares every stored column. Returns the

@@ -78,12 +78,7 @@ pub struct MalformedExportName;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileDigest([u8; 32]);
 
-/// The text is not 64 lower-case hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is exactly 64 lower-case hexadecimal characters")]
-pub struct MalformedDigest;
-
-impl_hex_bytes!(FileDigest, MalformedDigest, 32);
+impl_hex_bytes!(FileDigest, MalformedDigest, 32, "a digest");
 
 impl From<blake3::Hash> for FileDigest {
     fn from(digest: blake3::Hash) -> Self {

@@ -9,12 +9,7 @@ use crate::identity::impl_hex_bytes;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileMd5([u8; 16]);
 
-/// The text is not 32 lower-case hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an MD5 digest is exactly 32 lower-case hexadecimal characters")]
-pub struct MalformedMd5;
-
-impl_hex_bytes!(FileMd5, MalformedMd5, 16);
+impl_hex_bytes!(FileMd5, MalformedMd5, 16, "an MD5 digest");
 
 /// What the files of a chart in a chartset have in addition to its note hash. A chart keeps those of earlier
 /// versions of its files. Both lists are sorted, and have each value once.

@@ -1,5 +1,8 @@
 //! Encodes and decodes lower-case hexadecimal.
 
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Encodes `bytes` into `buffer`, which has to have twice their length, and returns it as text.
@@ -51,6 +54,12 @@ const fn nibble(digit: u8) -> Option<u8> {
         b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     }
+}
+
+/// The JSON Schema of the digits of this many bytes.
+pub(crate) fn schema(bytes: usize) -> RefOr<Schema> {
+    let pattern = format!("^[0-9a-f]{{{}}}$", 2 * bytes);
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).into()
 }
 
 #[cfg(test)]

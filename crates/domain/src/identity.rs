@@ -24,11 +24,6 @@ pub const NOTE_HASH_VERSION: u32 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NoteHash([u8; 32]);
 
-/// The text is not 64 lower-case hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a chart hash is exactly 64 lower-case hexadecimal characters")]
-pub struct MalformedNoteHash;
-
 /// Identifies a chartset: 16 lower-case hexadecimal digits (docs/formats/records.md, "Chartsets and ids").
 ///
 /// Derived from what identifies the chartset in its game, not from its content, so that it does not change when
@@ -71,11 +66,6 @@ impl ChartsetId {
     }
 }
 
-/// The text is not 16 lower-case hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a chartset id is exactly 16 lower-case hexadecimal characters")]
-pub struct MalformedChartsetId;
-
 /// The number of keys of an indexed chart: 4 to 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8")]
@@ -114,9 +104,23 @@ impl TryFrom<u8> for KeyCount {
 #[error("unsupported key count {0} (only 4 to 7 are indexed)")]
 pub struct InvalidKeyCount(pub u8);
 
-/// Implements the conversions of a type of `$length` bytes from and to bytes and lower-case hexadecimal.
+/// Implements the conversions of a type of `$length` bytes from and to bytes and lower-case hexadecimal, with
+/// the error of another text, whose message begins with `$what`, and the JSON Schema.
 macro_rules! impl_hex_bytes {
-    ($name:ident, $malformed:ident, $length:literal) => {
+    ($name:ident, $malformed:ident, $length:literal, $what:literal) => {
+        /// The text does not consist of that many lower-case hexadecimal digits.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+        #[error("{} is exactly {} lower-case hexadecimal characters", $what, 2 * $length)]
+        pub struct $malformed;
+
+        impl ::utoipa::PartialSchema for $name {
+            fn schema() -> ::utoipa::openapi::RefOr<::utoipa::openapi::Schema> {
+                $crate::hex::schema($length)
+            }
+        }
+
+        impl ::utoipa::ToSchema for $name {}
+
         impl $name {
             /// Wraps the bytes.
             #[must_use]
@@ -181,8 +185,8 @@ macro_rules! impl_hex_bytes {
 
 pub(crate) use impl_hex_bytes;
 
-impl_hex_bytes!(NoteHash, MalformedNoteHash, 32);
-impl_hex_bytes!(ChartsetId, MalformedChartsetId, 8);
+impl_hex_bytes!(NoteHash, MalformedNoteHash, 32, "a chart hash");
+impl_hex_bytes!(ChartsetId, MalformedChartsetId, 8, "a chartset id");
 
 #[cfg(test)]
 mod tests {

@@ -22,12 +22,7 @@ pub struct Origin(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lineage([u8; 8]);
 
-/// The text is not 16 lower-case hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a lineage is exactly 16 lower-case hexadecimal characters")]
-pub struct MalformedLineage;
-
-impl_hex_bytes!(Lineage, MalformedLineage, 8);
+impl_hex_bytes!(Lineage, MalformedLineage, 8, "a lineage");
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,10 +7,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::search::{Direction, Sort};
-use crate::{
-    ChartsetId, ExportFile, ExportName, FileDigest, FileMd5, KeyCount, Lineage, NoteHash, SourceKind,
-    SourceRef, Variant,
-};
+use crate::{ExportFile, ExportName, KeyCount, SourceKind, SourceRef};
 
 /// A text that matches a regular expression as a whole.
 fn text(pattern: &str) -> ObjectBuilder {
@@ -30,14 +27,6 @@ fn open_set(known: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).examples(known).extensions(Some(extension))
 }
 
-impl PartialSchema for NoteHash {
-    fn schema() -> RefOr<Schema> {
-        text("[0-9a-f]{64}").into()
-    }
-}
-
-impl ToSchema for NoteHash {}
-
 impl PartialSchema for ExportName {
     fn schema() -> RefOr<Schema> {
         text("[0-9]{8}T[0-9]{6}Z-[0-9]{1,16}(-[0-9]{1,16})?").into()
@@ -46,30 +35,6 @@ impl PartialSchema for ExportName {
 
 impl ToSchema for ExportName {}
 
-impl PartialSchema for FileDigest {
-    fn schema() -> RefOr<Schema> {
-        text("[0-9a-f]{64}").into()
-    }
-}
-
-impl ToSchema for FileDigest {}
-
-impl PartialSchema for Variant {
-    fn schema() -> RefOr<Schema> {
-        text("[0-9a-f]{64}").into()
-    }
-}
-
-impl ToSchema for Variant {}
-
-impl PartialSchema for FileMd5 {
-    fn schema() -> RefOr<Schema> {
-        text("[0-9a-f]{32}").into()
-    }
-}
-
-impl ToSchema for FileMd5 {}
-
 impl PartialSchema for ExportFile {
     fn schema() -> RefOr<Schema> {
         open_set(Self::ALL.map(Self::name)).into()
@@ -77,22 +42,6 @@ impl PartialSchema for ExportFile {
 }
 
 impl ToSchema for ExportFile {}
-
-impl PartialSchema for ChartsetId {
-    fn schema() -> RefOr<Schema> {
-        text("[0-9a-f]{16}").into()
-    }
-}
-
-impl ToSchema for ChartsetId {}
-
-impl PartialSchema for Lineage {
-    fn schema() -> RefOr<Schema> {
-        text("[0-9a-f]{16}").into()
-    }
-}
-
-impl ToSchema for Lineage {}
 
 impl PartialSchema for KeyCount {
     fn schema() -> RefOr<Schema> {
@@ -146,6 +95,7 @@ impl ToSchema for Direction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ChartsetId, NoteHash};
 
     fn json<T: PartialSchema>() -> String {
         serde_json::to_string(&T::schema()).unwrap()

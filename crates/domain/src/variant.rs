@@ -27,12 +27,7 @@ const MAX_DEVIATION_MS: f64 = 5.0;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Variant([u8; 32]);
 
-/// The text is not 64 lower-case hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a variant is exactly 64 lower-case hexadecimal characters")]
-pub struct MalformedVariant;
-
-impl_hex_bytes!(Variant, MalformedVariant, 32);
+impl_hex_bytes!(Variant, MalformedVariant, 32, "a variant");
 
 /// How the times of two charts with the same rows compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

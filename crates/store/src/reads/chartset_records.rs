@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use chart_index_domain::{ChartsetId, ChartsetMember, ChartsetRecord, PublicSource, ReadError};
+use chart_index_domain::{ChartsetId, ChartsetRecord, ReadError};
 use sqlx::PgConnection;
 
 use crate::Store;
-use crate::schema::column_values::parse_source;
-use crate::schema::member_rows::{MemberRow, member_columns};
+use crate::reads::lookups::{DetailRow, Occurrence};
+use crate::schema::member_rows::member_columns;
 
 /// A shown chartset with the time of its last check.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,24 +16,6 @@ pub struct CheckedRecord {
     pub checked_at_ms: i64,
     /// The chartset with its charts and sources.
     pub record: ChartsetRecord,
-}
-
-#[derive(sqlx::FromRow)]
-struct RecordRow {
-    exact_kind: Option<String>,
-    exact_ref: Option<String>,
-    updated_at_ms: i64,
-    checked_at_ms: i64,
-    #[sqlx(flatten)]
-    member: MemberRow,
-}
-
-/// A chartset, while the rows of its charts are collected.
-struct Members {
-    exact_source: Option<PublicSource>,
-    updated_at_ms: i64,
-    checked_at_ms: i64,
-    charts: Vec<ChartsetMember>,
 }
 
 impl Store {
@@ -52,7 +34,7 @@ pub(crate) async fn read_records(
     connection: &mut PgConnection,
     ids: &[ChartsetId],
 ) -> Result<Vec<CheckedRecord>, sqlx::Error> {
-    let rows: Vec<RecordRow> = sqlx::query_as(concat!(
+    let rows: Vec<DetailRow> = sqlx::query_as(concat!(
         "SELECT chartset.exact_kind, chartset.exact_ref, chartset.updated_at_ms, chartset.checked_at_ms, ",
         member_columns!(),
         // `FileAliases::MAX_VALUES` of each kind.
@@ -69,32 +51,19 @@ pub(crate) async fn read_records(
     .bind(ids.iter().map(ChartsetId::to_string).collect::<Vec<_>>())
     .fetch_all(connection)
     .await?;
-    let mut chartsets = BTreeMap::new();
+    let mut chartsets: BTreeMap<ChartsetId, Vec<_>> = BTreeMap::new();
     for row in rows {
-        row.add_to(&mut chartsets)?;
+        let (updated_at_ms, occurrence) = row.parse()?;
+        chartsets.entry(occurrence.chartset_id).or_default().push((updated_at_ms, occurrence));
     }
-    Ok(chartsets.into_iter().filter_map(|(id, members)| members.into_record(id)).collect())
+    Ok(chartsets.into_iter().filter_map(|(id, charts)| record(id, charts)).collect())
 }
 
-impl RecordRow {
-    fn add_to(self, chartsets: &mut BTreeMap<ChartsetId, Members>) -> Result<(), sqlx::Error> {
-        let id = self.member.chartset_id()?;
-        let exact_source = parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())?;
-        let (updated_at_ms, checked_at_ms) = (self.updated_at_ms, self.checked_at_ms);
-        let members = chartsets.entry(id).or_insert_with(|| Members {
-            exact_source,
-            updated_at_ms,
-            checked_at_ms,
-            charts: Vec::new(),
-        });
-        members.charts.push(self.member.into_member()?);
-        Ok(())
-    }
-}
-
-impl Members {
-    fn into_record(self, id: ChartsetId) -> Option<CheckedRecord> {
-        let record = ChartsetRecord::new(id, self.updated_at_ms, self.exact_source, self.charts)?;
-        Some(CheckedRecord { checked_at_ms: self.checked_at_ms, record })
-    }
+/// The record of a chartset with these charts.
+fn record(id: ChartsetId, charts: Vec<(i64, Occurrence)>) -> Option<CheckedRecord> {
+    let (updated_at_ms, Occurrence { checked_at_ms, exact_source, .. }) = charts.first()?;
+    let (updated_at_ms, checked_at_ms, exact_source) = (*updated_at_ms, *checked_at_ms, exact_source.clone());
+    let members = charts.into_iter().map(|(_, occurrence)| occurrence.member).collect();
+    let record = ChartsetRecord::new(id, updated_at_ms, exact_source, members)?;
+    Some(CheckedRecord { checked_at_ms, record })
 }

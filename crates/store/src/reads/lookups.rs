@@ -59,7 +59,7 @@ pub(crate) struct LookupRow {
 
 /// A chart of a chartset, with the last change of the chartset.
 #[derive(sqlx::FromRow)]
-struct DetailRow {
+pub(crate) struct DetailRow {
     updated_at_ms: i64,
     #[sqlx(flatten)]
     lookup: LookupRow,
@@ -68,8 +68,8 @@ struct DetailRow {
 /// A parsed [`LookupRow`].
 pub(crate) struct Occurrence {
     pub(crate) chartset_id: ChartsetId,
-    exact_source: Option<PublicSource>,
-    checked_at_ms: i64,
+    pub(crate) exact_source: Option<PublicSource>,
+    pub(crate) checked_at_ms: i64,
     pub(crate) member: ChartsetMember,
 }
 
@@ -206,9 +206,8 @@ impl Store {
             ))
             .bind(id.to_string())
         };
-        let parse = |row: DetailRow| Ok((row.updated_at_ms, row.lookup.parse()?));
         let rows: Vec<(i64, Occurrence)> =
-            self.read_rows("read chartset", ReadLength::Short, query, parse).await?;
+            self.read_rows("read chartset", ReadLength::Short, query, DetailRow::parse).await?;
         let (times, occurrences): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         Ok(chartset_detail(id, times.first().copied().unwrap_or_default(), occurrences))
     }
@@ -224,6 +223,13 @@ impl Store {
         };
         let source = self.read_row("read source of chartset", ReadLength::Short, query, parse).await?;
         Ok(source.flatten())
+    }
+}
+
+impl DetailRow {
+    /// The last change of the chartset, and the chart in it.
+    pub(crate) fn parse(self) -> Result<(i64, Occurrence), sqlx::Error> {
+        Ok((self.updated_at_ms, self.lookup.parse()?))
     }
 }
 

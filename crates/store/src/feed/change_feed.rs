@@ -24,27 +24,16 @@ use chart_index_domain::{Lineage, Origin, Position, ReadError};
 use crate::Store;
 
 impl Store {
-    /// Returns the position of the server: the last sequence, and the origin of those that it assigns.
-    pub async fn position(&self) -> Result<Position, ReadError> {
-        self.read_position("SELECT last_sequence, server.origin FROM change_feed, server_state AS server")
-            .await
-    }
-
     /// Returns the position of the feed: the last sequence, and the origin that assigned it. What is read
     /// afterwards contains every change up to it.
     pub async fn feed_position(&self) -> Result<Position, ReadError> {
-        self.read_position("SELECT last_sequence, origin FROM change_feed").await
-    }
-
-    async fn read_position(&self, statement: &'static str) -> Result<Position, ReadError> {
-        let row: (i64, i64) = self
-            .short_read("read the position of the feed", |mut connection| async move {
-                let row = sqlx::query_as(statement).fetch_one(&mut *connection).await?;
-                connection.release();
-                Ok(row)
-            })
-            .await?;
-        Ok(position(row.0, row.1))
+        self.short_read("read the position of the feed", |mut connection| async move {
+            let query = sqlx::query_as("SELECT last_sequence, origin FROM change_feed");
+            let (sequence, origin): (i64, i64) = query.fetch_one(&mut *connection).await?;
+            connection.release();
+            Ok(position(sequence, origin))
+        })
+        .await
     }
 }
 

@@ -27,10 +27,10 @@ async fn entities_with_later_sequences_are_returned() {
     let catalogue = Catalogue::create().await;
     let empty = catalogue.poll(0).await;
     assert_eq!((empty.position.sequence, empty.changes), (0, vec![]));
-    assert_eq!(empty.position, catalogue.store.position().await.unwrap());
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let first = catalogue.poll(0).await;
     assert_eq!(first.position.sequence, 2);
+    assert_eq!(first.position, catalogue.store.feed_position().await.unwrap());
     let changed = [Entity::Chart(hash(1)), Entity::Chartset(id(1))];
     assert!(changed.iter().all(|entity| entities(&first).contains(entity)), "{first:?}");
     catalogue.remove(id(1), 20).await;

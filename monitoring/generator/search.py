@@ -111,7 +111,7 @@ def lists():
         ),
         graph(
             "Searches by outcome",
-            "Searches per second that an engine ran. Unsupported: Meilisearch cannot answer the query exactly.",
+            "Searches per second that an engine ran. Unsupported: no usable node has the feature containsFilter on.",
             "ops",
             {
                 "{{chart_index_search_engine}} {{chart_index_outcome}}": occurring(

@@ -154,7 +154,7 @@ metrics! {
 
     "Search" {
         /// Searches that were run: `success`, `unavailable` (also one that takes longer than its request),
-        /// `unsupported`, `error`
+        /// `unsupported` (no usable node has `containsFilter` on), `error`
         chart_index_search_requests_total: Counter(chart_index_search_engine, chart_index_outcome);
         /// Responses to lists, cached or not, from the `primary` or the `fallback`
         chart_index_search_responses_total: Counter(chart_index_search_engine, chart_index_search_role);

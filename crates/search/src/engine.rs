@@ -136,6 +136,10 @@ impl SearchIndex for MeilisearchEngine {
         self.shared.nodes.iter().any(|node| node.health().usable_lag(now).is_some())
     }
 
+    fn supports(&self, query: &SearchQuery) -> bool {
+        query.matches_nothing() || PageSearch::new(query).is_ok()
+    }
+
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         if query.matches_nothing() {
             // For a text without words Meilisearch would list everything.

@@ -4,10 +4,10 @@
 //! Without nodes PostgreSQL is the only engine. The server connects the engines; the choice between them is
 //! made here alone.
 //!
-//! The primary engine knows whether one of its nodes can be searched
-//! ([`is_available`](SearchIndex::is_available)), so the engine is chosen before the cache is read. If a search
-//! in an available engine fails, because its node has just failed or cannot run the query exactly, the page is
-//! read from the fallback. While the primary engine is not available:
+//! The primary engine knows which queries it can run exactly ([`supports`](SearchIndex::supports)) and whether
+//! one of its nodes can be searched ([`is_available`](SearchIndex::is_available)), so the engine is chosen
+//! before the cache is read. If a search in an available engine fails, because its node has just failed or
+//! lacks a feature, the page is read from the fallback. While the primary engine is not available:
 //!
 //! | Page of the primary engine in memory | Page of the fallback | Response | `X-Search-Engine` |
 //! |---|---|---|---|
@@ -66,6 +66,9 @@ impl SearchEngines {
         let Some(fallback) = &self.fallback else {
             return self.read_page_of(Role::Primary, &self.primary, read, &query, format).await;
         };
+        if !self.primary.supports(&query) {
+            return self.read_page_of(Role::Fallback, fallback, read, &query, format).await;
+        }
         if !self.primary.is_available() {
             return self.read_page_without_primary(fallback, read, &query, format).await;
         }

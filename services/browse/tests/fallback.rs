@@ -23,8 +23,8 @@ use chart_index_tests::RecordedTelemetry;
 use tower::ServiceExt;
 use tracing::Instrument;
 
-/// An engine without chartsets that counts its searches, which may fail. Meilisearch does not support sorting
-/// by length.
+/// An engine without chartsets that counts its searches, which may fail. Meilisearch does not support cursors,
+/// and finds out during a search that it cannot sort by length.
 struct FakeEngine {
     engine: Engine,
     is_available: AtomicBool,
@@ -47,6 +47,10 @@ impl SearchIndex for FakeEngine {
 
     fn is_available(&self) -> bool {
         self.is_available.load(Ordering::Relaxed)
+    }
+
+    fn supports(&self, query: &SearchQuery) -> bool {
+        self.engine == Engine::Postgres || query.after.is_none()
     }
 
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
@@ -148,7 +152,7 @@ async fn searches_and_responses_are_counted_and_traced() {
 }
 
 #[tokio::test]
-async fn unavailable_engine_is_not_searched() {
+async fn engine_that_is_unavailable_or_does_not_support_a_query_is_not_searched() {
     // Another test counts the metrics of the process.
     let _alone = RecordedTelemetry::start();
     let site = Site::new();
@@ -165,6 +169,9 @@ async fn unavailable_engine_is_not_searched() {
     site.assert_found_by("meilisearch", "keys=4").await;
     assert_eq!(site.list("keys=6").await.0, 503);
     assert_eq!(site.list("keys=8").await.0, 400, "without a search");
+    site.meilisearch.is_available.store(true, Ordering::Relaxed);
+    site.postgres.fails.store(false, Ordering::Relaxed);
+    site.assert_found_by("postgres", "after=start").await;
     let searches = [&site.meilisearch, &site.postgres].map(|engine| engine.searches.load(Ordering::Relaxed));
-    assert_eq!(searches, [2, 4]);
+    assert_eq!(searches, [2, 5]);
 }

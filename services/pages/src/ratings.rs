@@ -24,7 +24,7 @@ pub(crate) async fn ratings(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let read = ListRead { cache: &state.cache, headers: &headers };
-    let filters = parsed.query.of_any_difficulty().search;
+    let filters = parsed.query.of_any_difficulty().search.rated();
     let format = Arc::new(HistogramFormat(Arc::clone(&state)));
     let page = state.engines.read_page(read, filters, &format).await?;
     Ok(page.body.into_response(&headers, CachePolicy::Page, MediaType::Html))

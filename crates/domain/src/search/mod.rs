@@ -110,6 +110,11 @@ pub trait SearchIndex: Send + Sync {
         true
     }
 
+    /// Whether the engine can run this query, as far as it knows without asking anything.
+    fn supports(&self, _query: &SearchQuery) -> bool {
+        true
+    }
+
     /// Returns a page of the matching chartsets.
     ///
     /// # Errors [`ReadError::Unavailable`] if the engine is unavailable; [`ReadError::Unsupported`] if it

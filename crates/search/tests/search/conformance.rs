@@ -180,12 +180,13 @@ async fn assert_agree(
         Ok(actual) => actual,
         Err(ReadError::Unsupported { source, .. }) => {
             assert!(source.is::<UnsupportedQuery>(), "{source}");
-            assert!(is_unsupported(query), "{query:?}: {source}");
+            assert!(is_unsupported(query) && !engine.supports(query), "{query:?}: {source}");
             tally.unsupported += 1;
             return;
         }
         Err(error) => panic!("{query:?}: {error:?}"),
     };
+    assert!(engine.supports(query), "{query:?}");
     tally.found += u32::from(!expected.items.is_empty());
     if query.text.is_none() || query.matches_nothing() {
         assert_eq!(actual, expected, "{query:?}");

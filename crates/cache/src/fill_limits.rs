@@ -64,17 +64,20 @@ impl FillLimits {
 
     /// Waits for a permit for a fill; `None` if too many fills wait, or after the maximum time in the queue.
     pub(crate) async fn acquire_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        self.queue(kind).acquire().await
+        let (queue, _) = self.limits(kind);
+        queue.acquire().await
     }
 
     /// Whether too many fills wait for a permit.
     pub(crate) fn rejects_fills(&self, kind: Kind) -> bool {
-        self.queue(kind).is_rejecting()
+        let (queue, _) = self.limits(kind);
+        queue.is_rejecting()
     }
 
     /// Acquires a permit for a fill if one is free.
     pub(crate) fn try_acquire_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        self.queue(kind).try_acquire()
+        let (queue, _) = self.limits(kind);
+        queue.try_acquire()
     }
 
     /// Waits for a permit for the fill of a batch, as [`acquire_fill`](Self::acquire_fill) does.
@@ -84,7 +87,7 @@ impl FillLimits {
 
     /// Acquires a permit for a request to wait for a fill; `None` if too many requests do.
     pub(crate) fn try_acquire_waiter(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        let waiting = if kind.depends_on_catalogue() { &self.waiting_lists } else { &self.waiting_requests };
+        let (_, waiting) = self.limits(kind);
         waiting.try_acquire().ok()
     }
 
@@ -93,17 +96,18 @@ impl FillLimits {
         [&self.reads, &self.lists, &self.postgres_searches].map(PermitQueue::in_flight)
     }
 
-    const fn queue(&self, kind: Kind) -> &PermitQueue {
+    /// The queue of the fills of a kind, and the permits of the requests that wait for them.
+    const fn limits(&self, kind: Kind) -> (&PermitQueue, &Semaphore) {
         match kind {
-            Kind::List | Kind::Page => &self.lists,
-            Kind::PostgresList | Kind::PostgresPage => &self.postgres_searches,
+            Kind::List | Kind::Page => (&self.lists, &self.waiting_lists),
+            Kind::PostgresList | Kind::PostgresPage => (&self.postgres_searches, &self.waiting_lists),
             Kind::Lookup
             | Kind::Rox
             | Kind::Detail
             | Kind::Source
             | Kind::ChartSource
             | Kind::Preview
-            | Kind::Extended => &self.reads,
+            | Kind::Extended => (&self.reads, &self.waiting_requests),
         }
     }
 }

@@ -290,6 +290,16 @@ async fn requests_above_the_limit_do_not_wait_for_a_fill() {
 }
 
 #[tokio::test]
+async fn lookups_with_variants_leave_lists_their_permits() {
+    let server = RedisServer::start(&[]);
+    let config = CacheConfig { max_waiting_lists: NonZeroUsize::MIN, ..CacheConfig::default() };
+    let replica = Replica::with(server.patient_config(), config).await;
+    let mut lookup = pin!(hanging(&replica, CacheKey::extended(b"variants")));
+    assert!(poll!(&mut lookup).is_pending());
+    assert_eq!(replica.read(CacheKey::list(b""), &Store::default()).await, version(0));
+}
+
+#[tokio::test]
 async fn body_is_compressed_once_until_it_changes() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;

@@ -69,7 +69,32 @@ fn needs_new_connection(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly};
     match error.kind() {
         ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | ReadOnly) => true,
+        // Redis 6, in a script: "Error running script (call to f_…): @user_script:1: … -READONLY …".
+        ErrorKind::Server(ServerErrorKind::ResponseError) => {
+            error.detail().is_some_and(|detail| detail.contains(" -READONLY "))
+        }
         ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::UnexpectedReturnType => false,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_only_server_needs_a_new_connection() {
+        let in_script = "ERR Error running script (call to f_00): @user_script:1: @user_script: 1: ";
+        for (reply, expected) in [
+            ("READONLY You can't write against a read only replica.".to_owned(), true),
+            (format!("{in_script}-READONLY You can't write against a read only replica. "), true),
+            (format!("{in_script}-OOM command not allowed when used memory > 'maxmemory'. "), false),
+            ("ERR unknown command".to_owned(), false),
+        ] {
+            let error =
+                redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).and_then(Value::extract_error);
+            let error = CommandError::from(error.unwrap_err());
+            assert_eq!(matches!(error, CommandError::Disconnected(_)), expected, "{reply}");
+        }
     }
 }

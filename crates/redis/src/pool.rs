@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deadpool_redis::{Manager, Pool, PoolError, Runtime, Timeouts};
+use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime, Timeouts};
 use redis::aio::ConnectionLike;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
 use tokio::time::{Instant, timeout_at};
@@ -15,7 +15,8 @@ use crate::{CommandError, RedisConfig, RedisConnection, RedisEndpoint};
 /// after them would wait (decision 0067). Clones share them.
 ///
 /// To a server they are a pool, which pings a connection before it is used, so that one which a proxy closed in
-/// the meantime fails no command. In a cluster they are one connection to each primary.
+/// the meantime fails no command, and closes one whose server is read-only or loading. In a cluster they are
+/// one connection to each primary.
 #[derive(Clone)]
 pub struct RedisPool(Kind);
 
@@ -94,7 +95,13 @@ async fn run_all(pool: &Pool, commands: &[Cmd]) -> Result<Replies, CommandError>
     })?;
     let replies = connection.req_packed_commands(&pipeline, 0, pipeline.len()).await;
     let without_error = |reply: Value| Ok(reply.extract_error()?);
-    Ok(replies.map_err(CommandError::Disconnected)?.into_iter().map(without_error).collect())
+    let replies: Replies =
+        replies.map_err(CommandError::Disconnected)?.into_iter().map(without_error).collect();
+    if replies.iter().any(|reply| matches!(reply, Err(CommandError::Disconnected(_)))) {
+        // It still replies to pings, so that the pool would use it again.
+        drop(Connection::take(connection));
+    }
+    Ok(replies)
 }
 
 impl std::fmt::Debug for RedisPool {

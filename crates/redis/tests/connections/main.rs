@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
+/// Which connections the pool uses again.
+mod pool;
 /// Which connection a command uses.
 mod runtimes;
 /// Passwords and TLS.

@@ -113,9 +113,13 @@ impl Cache {
             && waiter.runs_fill()
         {
             let this = Arc::clone(self);
-            tokio::spawn(
-                async move { this.count_outcome(key.kind(), true, waiter.completed()).await.map(drop) },
-            );
+            tokio::spawn(async move {
+                let completed = waiter.completed().await;
+                // If it failed or was refused, no request has an older response instead of its own.
+                if completed.outcome.is_ok() && completed.answered_by == AnsweredBy::Store {
+                    this.metrics.count(key.kind(), Read::Filled);
+                }
+            });
         }
     }
 

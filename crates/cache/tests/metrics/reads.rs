@@ -59,6 +59,26 @@ async fn stale_response_counts_the_tiers_of_its_refresh() {
 }
 
 #[tokio::test]
+async fn refresh_without_a_permit_is_not_counted() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let config = CacheConfig { max_fills: NonZeroUsize::MIN, ..CacheConfig::default() };
+    let (replica, store) = (Replica::with(server.patient_config(), config).await, Store::default());
+    replica.read(key(1), &store).await;
+    wait_for_records(&server, 1).await;
+    let mut slow = pin!(replica.cache.get(key(2), hanging));
+    let is_in_flight =
+        async || poll!(&mut slow).is_pending() && replica.cache.stats().fills_in_flight[0] == 1;
+    eventually(is_in_flight).await;
+    replica.clock.advance(Duration::from_mins(12));
+    assert_eq!(replica.read(key(1), &store).await, version(0));
+    eventually(async || replica.cache.stats().shed == 1).await;
+    tokio::task::yield_now().await;
+    let expected = [("memory miss", 2.0), ("memory stale", 1.0), ("redis miss", 3.0), ("store filled", 1.0)];
+    assert_reads(&telemetry, &expected);
+}
+
+#[tokio::test]
 async fn request_that_waits_for_a_fill_is_joined() {
     let telemetry = RecordedTelemetry::start();
     let (cache, store) = (memory_only(CacheConfig::default()), Store::default());

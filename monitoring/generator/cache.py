@@ -137,7 +137,8 @@ def hits():
                     "store",
                     "PostgreSQL or search",
                     "Filled: this request ran the fill. Joined: it waited for the fill of another. Older: the fill "
-                    "failed, took too long or was not possible, and an older response was served.",
+                    "failed, took too long or was not possible, and an older response was served. Dropped: the "
+                    "request ended before the fill.",
                 ),
             ]
         ],

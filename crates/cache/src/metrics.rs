@@ -30,6 +30,8 @@ pub(crate) enum Read {
     Older,
     /// There was neither a fill nor an older response.
     Error,
+    /// The request ended before its fill.
+    Dropped,
 }
 
 impl Read {
@@ -37,7 +39,7 @@ impl Read {
         match self {
             Self::MemoryHit | Self::MemoryStale | Self::MemoryMiss => "memory",
             Self::RedisHit | Self::RedisMiss => "redis",
-            Self::Filled | Self::Joined | Self::Older | Self::Error => "store",
+            Self::Filled | Self::Joined | Self::Older | Self::Error | Self::Dropped => "store",
         }
     }
 
@@ -50,6 +52,7 @@ impl Read {
             Self::Joined => "joined",
             Self::Older => "older",
             Self::Error => "error",
+            Self::Dropped => "dropped",
         }
     }
 }

@@ -80,8 +80,7 @@ impl Cache {
         }
     }
 
-    /// Counts a request by the outcome of its wait for a fill. A request that is dropped before counts as a
-    /// success.
+    /// Counts a request by the outcome of its wait for a fill.
     async fn count_outcome(
         &self,
         kind: Kind,
@@ -89,7 +88,7 @@ impl Cache {
         completed: impl Future<Output = Completed>,
     ) -> FillResult {
         let succeeded = if runs_fill { Read::Filled } else { Read::Joined };
-        let mut count = self.metrics.count_on_drop(kind, succeeded);
+        let mut count = self.metrics.count_on_drop(kind, Read::Dropped);
         let Completed { outcome, answered_by } = completed.await;
         count.read = match (&outcome, answered_by) {
             (Err(_), _) => Some(Read::Error),

@@ -144,7 +144,7 @@ async fn dropped_request_is_counted() {
         assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
         assert_eq!(fills_in_flight(), Some(1));
     }
-    assert_reads(&telemetry, &[("memory miss", 2.0), ("store filled", 1.0), ("store joined", 1.0)]);
+    assert_reads(&telemetry, &[("memory miss", 2.0), ("store dropped", 2.0)]);
     assert_eq!(fills_in_flight(), Some(1), "the fill continues without them");
 }
 

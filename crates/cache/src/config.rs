@@ -35,7 +35,8 @@ pub struct CacheConfig {
     pub lifetimes: Lifetimes,
     /// The prefix of the keys in Redis: `ci:1:`. The digit is the version of the format.
     pub key_prefix: String,
-    /// How long a request waits for a fill when an older response is cached, before it gets that: 500 ms.
+    /// How long a request waits for a fill when an older response is cached, before it gets that: 500 ms. A
+    /// batch needs one for each key.
     pub fallback_timeout: Duration,
     /// The maximum duration of a fill: 5 s, which is the deadline of a request. The store has shorter timeouts
     /// of its own; this one applies whatever the store does.

@@ -1,5 +1,6 @@
 //! Reads of many responses at once: memory, then one command to Redis, then one fill for the rest.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use chart_index_domain::ReadError;
@@ -85,13 +86,14 @@ impl Cache {
         if wanted.is_empty() {
             return Ok(());
         }
-        let Some(_permit) = self.limits.acquire_batch_fill().await else {
-            self.metrics.shed.add(1);
-            return self.fall_back(&wanted, positions, responses, FillError::Overloaded);
+        let mut read = pin!(self.run_batch(&wanted, || fill(positions.to_vec())));
+        let read = match tokio::time::timeout(self.fallback_timeout, &mut read).await {
+            Ok(read) => read,
+            Err(_) if self.fallbacks(&wanted).is_some() => Err(FillError::TimedOut),
+            Err(_) => read.await,
         };
-        let start = self.start_read();
-        match self.run_batch(&wanted, fill(positions.to_vec())).await {
-            Ok(read) => {
+        match read {
+            Ok((read, start)) => {
                 for (&position, response) in positions.iter().zip(&read) {
                     responses[position] = Some(response.clone());
                 }
@@ -102,25 +104,31 @@ impl Cache {
         }
     }
 
-    /// Runs a fill, and measures it.
-    async fn run_batch(
+    /// Runs a fill once there is a permit, and measures it. Also returns what was known when it began.
+    async fn run_batch<Fut>(
         &self,
         keys: &[CacheKey],
-        fill: impl Future<Output = Result<Vec<CachedResponse>, ReadError>>,
-    ) -> Result<Vec<CachedResponse>, FillError> {
+        fill: impl FnOnce() -> Fut,
+    ) -> Result<(Vec<CachedResponse>, Timestamps), FillError>
+    where
+        Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
+    {
+        let Some(_permit) = self.limits.acquire_batch_fill().await else {
+            self.metrics.shed.add(1);
+            return Err(FillError::Overloaded);
+        };
+        let start = self.start_read();
         let mut timer = self.metrics.start_fill(keys[0].kind());
-        match tokio::time::timeout(self.fill_timeout, fill).await {
-            Ok(Ok(read)) if read.len() == keys.len() => {
-                timer.outcome = FillOutcome::Found;
-                Ok(read)
-            }
-            Ok(Ok(_)) => Err(FillError::Abandoned),
-            Ok(Err(error)) => Err(FillError::Failed(Arc::new(error))),
-            Err(_) => {
-                timer.outcome = FillOutcome::Timeout;
-                Err(FillError::TimedOut)
-            }
+        // Also if the batch stops waiting.
+        timer.outcome = FillOutcome::Timeout;
+        let read = tokio::time::timeout(self.fill_timeout, fill()).await.map_err(|_| FillError::TimedOut)?;
+        timer.outcome = FillOutcome::Error;
+        let read = read.map_err(|error| FillError::Failed(Arc::new(error)))?;
+        if read.len() != keys.len() {
+            return Err(FillError::Abandoned);
         }
+        timer.outcome = FillOutcome::Found;
+        Ok((read, start))
     }
 
     /// Takes older responses instead of those that could not be read. An error unless there is one for each
@@ -132,7 +140,7 @@ impl Cache {
         responses: &mut [Option<CachedResponse>],
         error: FillError,
     ) -> Result<(), FillError> {
-        let older: Option<Vec<_>> = keys.iter().map(|key| self.fallback(key)).collect();
+        let older = self.fallbacks(keys);
         let read = if older.is_some() { Read::Older } else { Read::Error };
         for key in keys {
             self.metrics.count(key.kind(), read);
@@ -141,6 +149,11 @@ impl Cache {
             responses[position] = Some(response);
         }
         Ok(())
+    }
+
+    /// The older responses of these keys; `None` unless there is one for each.
+    fn fallbacks(&self, keys: &[CacheKey]) -> Option<Vec<CachedResponse>> {
+        keys.iter().map(|key| self.fallback(key)).collect()
     }
 
     /// Caches responses that were read from the store: in memory, and in Redis in the background.

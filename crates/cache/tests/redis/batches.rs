@@ -1,5 +1,6 @@
 //! Reads of many responses at once.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, Memory
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, timeout};
 
 use crate::support::{Replica, Store, eventually, key, version, wait_for_records};
 
@@ -113,6 +115,26 @@ async fn failed_batch_has_older_responses_or_an_error() {
     assert_eq!((responses.unwrap(), asked), (vec![version(0), version(0)], Some(vec![0, 1])));
     let (responses, _) = read(&replica, &keys([1, 3]), &store).await;
     assert!(matches!(responses, Err(FillError::Failed(_))), "{responses:?}");
+}
+
+#[tokio::test]
+async fn hanging_batch_falls_back_to_older_responses() {
+    let server = RedisServer::start(&[]);
+    let config = CacheConfig { fill_timeout: Duration::from_secs(20), ..CacheConfig::default() };
+    let replica = Replica::with(server.patient_config(), config).await;
+    let (responses, _) = read(&replica, &keys([1, 2]), &Store::default()).await;
+    assert_eq!(responses.unwrap().len(), 2);
+    replica.poll_other_origin(1);
+    replica.clock.advance(Duration::from_secs(10));
+    let hanging = |numbers| {
+        let cache = replica.cache.clone();
+        async move { cache.get_many(&keys(numbers), |_| std::future::pending()).await }
+    };
+    let started = Instant::now();
+    assert_eq!(hanging([1, 2]).await.unwrap(), [version(0), version(0)]);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let mut without_an_older = pin!(hanging([1, 3]));
+    assert!(timeout(Duration::from_millis(700), &mut without_an_older).await.is_err(), "it waits");
 }
 
 #[tokio::test]

@@ -98,10 +98,16 @@ impl CheckQueue {
         // In a cluster, the keys of a call must have the same hash tag.
         let one_call = |a: &Check, b: &Check| !is_cluster || a.address.bucket() == b.address.bucket();
         let calls = checks.chunk_by(one_call).flat_map(|checks| checks.chunks(MAX_CHECKS));
+        let mut decided = decided.into_iter();
+        let calls = calls.map(|checks| self.send(checks, decided.by_ref().take(checks.len()).collect()));
         // Collected, since `join_all` polls a few calls without a queue if it knows their number.
         let calls: Vec<_> = calls.collect();
-        let replies = join_all(calls.into_iter().map(|checks| self.ask(checks))).await;
-        for (decided, reply) in decided.into_iter().zip(replies.into_iter().flatten()) {
+        join_all(calls).await;
+    }
+
+    /// Sends checks in one call, and their decisions to the requests. One server that hangs delays no other.
+    async fn send(&self, checks: &[Check], decided: Vec<oneshot::Sender<Reply>>) {
+        for (decided, reply) in decided.into_iter().zip(self.ask(checks).await) {
             // Fails if the request was dropped.
             let _ = decided.send(reply);
         }

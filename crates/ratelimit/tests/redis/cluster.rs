@@ -152,6 +152,25 @@ async fn only_keys_of_a_frozen_node_are_decided_locally() {
     test.recovers().await;
 }
 
+#[tokio::test]
+async fn frozen_node_does_not_delay_the_checks_of_the_others() {
+    let test = Failing::start().await;
+    let nodes: Vec<_> = (0..12).map(|client| test.node_of(client)).collect();
+    assert!((0..3).all(|node| nodes.contains(&node)), "{nodes:?}");
+    test.cluster.nodes[FAILED].freeze();
+    let started = Instant::now();
+    // At the same time, so that they are sent together.
+    let checks = (0..12).map(|client| {
+        let check = test.replicas[0].check(Group::Lookup, address(client));
+        async move { check.await.map(|_| started.elapsed()) }
+    });
+    for (waited, node) in join_all(checks.collect::<Vec<_>>()).await.into_iter().zip(nodes) {
+        let waited = waited.unwrap();
+        assert_eq!(waited < REQUEST_TIMEOUT, node != FAILED, "{waited:?} on node {node}");
+    }
+    test.cluster.nodes[FAILED].thaw();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_keys_of_a_killed_node_are_decided_locally() {
     let mut test = Failing::start().await;

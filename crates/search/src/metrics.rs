@@ -38,7 +38,7 @@ impl NodeOperations {
         match (method.as_str(), last) {
             ("POST", ["multi-search", _]) => &self.search,
             ("GET", ["experimental-features", _] | [_, "documents"]) => &self.probe,
-            ("POST", ["fetch", "documents"]) => &self.read,
+            ("GET", ["documents", _]) | ("POST", ["fetch", "documents"]) => &self.read,
             ("POST" | "PUT", ["documents", _]) | ("POST", ["delete-batch", "documents"]) => &self.write,
             ("GET", [_, "tasks"]) => &self.read_task,
             _ => &self.manage,
@@ -60,6 +60,7 @@ mod tests {
             (Method::GET, "/experimental-features", "probe"),
             (Method::GET, "/indexes/chartsets_v1_state/documents/state", "probe"),
             (Method::POST, "/indexes/chartsets_v1/documents/fetch", "read"),
+            (Method::GET, "/indexes/chartsets_v1/documents", "read"),
             (Method::PUT, "/indexes/chartsets_v1/documents", "write"),
             (Method::POST, "/indexes/chartsets_v1/documents", "write"),
             (Method::POST, "/indexes/chartsets_v1/documents/delete-batch", "write"),

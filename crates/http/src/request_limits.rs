@@ -32,7 +32,7 @@ pub(crate) struct RequestLimits {
     rate_limiter: HttpRateLimiter,
     in_flight: Arc<Semaphore>,
     /// By group: requests of one group, which may be slow, cannot use up the permits of all.
-    groups: Arc<[Semaphore; Group::ALL.len()]>,
+    groups: Arc<[Semaphore]>,
     /// Bodies being received, each of which takes up to 128 KiB of memory. Not part of the requests in flight,
     /// which slow clients would use up.
     bodies: Arc<Semaphore>,
@@ -57,7 +57,7 @@ impl RequestLimits {
         Self {
             rate_limiter,
             in_flight,
-            groups: Arc::new(Group::ALL.map(|group| Semaphore::new(config.max_in_flight_of(group)))),
+            groups: Group::ALL.iter().map(|&group| Semaphore::new(config.max_in_flight_of(group))).collect(),
             bodies: Arc::new(Semaphore::new(max_in_flight)),
             deadline: config.request_deadline,
         }

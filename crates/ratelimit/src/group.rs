@@ -2,8 +2,11 @@
 
 use std::num::NonZeroU32;
 
+use strum::{IntoStaticStr, VariantArray};
+
 /// A group of endpoints that share a rate limit (docs/api.md, "Rate limits").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Group {
     /// Chart lookups.
     Lookup,
@@ -27,17 +30,7 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 9] = [
-        Self::Lookup,
-        Self::Rox,
-        Self::List,
-        Self::Detail,
-        Self::Preview,
-        Self::Bulk,
-        Self::Feed,
-        Self::Page,
-        Self::Other,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Whether admissions report the budget that is left. It takes Redis more time, and a response that a
     /// shared cache may keep must not name the budget of one client.
@@ -48,18 +41,8 @@ impl Group {
 
     /// The name of the group in headers and error messages.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lookup => "lookup",
-            Self::Rox => "rox",
-            Self::List => "list",
-            Self::Detail => "detail",
-            Self::Preview => "preview",
-            Self::Bulk => "bulk",
-            Self::Feed => "feed",
-            Self::Page => "page",
-            Self::Other => "other",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -39,7 +39,7 @@ impl DecisionCounters {
     /// The number of decisions of a decider.
     pub(crate) fn decided_by(&self, decider: Decider) -> u64 {
         let admitted_and_refused = |group| self.get(group, decider, true) + self.get(group, decider, false);
-        Group::ALL.into_iter().map(admitted_and_refused).sum()
+        Group::ALL.iter().copied().map(admitted_and_refused).sum()
     }
 
     fn get(&self, group: Group, decider: Decider, is_admitted: bool) -> u64 {
@@ -51,7 +51,7 @@ impl DecisionCounters {
     }
 
     fn report(&self, metrics: &Metrics) {
-        for group in Group::ALL {
+        for &group in Group::ALL {
             for &decider in Decider::VARIANTS {
                 for (is_admitted, decision) in [(true, "admitted"), (false, "refused")] {
                     // Only refusals are cached.

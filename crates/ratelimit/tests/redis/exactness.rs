@@ -139,14 +139,14 @@ async fn groups_and_addresses_have_separate_keys_that_expire() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(200);
     let limiter = replicas(&server, 1, 1, window, "rl3:").await.remove(0);
-    for group in Group::ALL {
+    for &group in Group::ALL {
         for client in 0..10 {
             assert!(limiter.check(group, address(client)).await.is_ok());
         }
     }
     let mut connection = server.connection().await;
     sleep(window + Duration::from_millis(2)).await;
-    for group in Group::ALL {
+    for &group in Group::ALL {
         assert!(limiter.check(group, address(99)).await.is_ok());
     }
     // `KEYS` removes expired keys, which Redis otherwise does in the background.

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use clap::Args;
 use strum::{IntoStaticStr, VariantArray};
 
 /// A group of endpoints that share a rate limit (docs/api.md, "Rate limits").
@@ -47,26 +48,44 @@ impl Group {
 }
 
 /// The maximum number of requests per client address in any window, for each group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Limits {
-    /// For chart lookups.
-    pub lookup: NonZeroU32,
-    /// For ROX files.
-    pub rox: NonZeroU32,
-    /// For chartset lists.
-    pub list: NonZeroU32,
-    /// For chartset details and redirects to sources.
-    pub detail: NonZeroU32,
-    /// For previews of charts.
-    pub preview: NonZeroU32,
-    /// For batch lookups, hash filters and exports.
-    pub bulk: NonZeroU32,
-    /// For the change feed.
-    pub feed: NonZeroU32,
-    /// For pages of the web site.
-    pub page: NonZeroU32,
-    /// For requests that no endpoint handles.
-    pub other: NonZeroU32,
+    /// Maximum chart lookups per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_lookup: NonZeroU32,
+
+    /// Maximum ROX file requests per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_rox: NonZeroU32,
+
+    /// Maximum list requests per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_list: NonZeroU32,
+
+    /// Maximum chartset detail and redirect requests per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_detail: NonZeroU32,
+
+    /// Maximum chart previews per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_preview: NonZeroU32,
+
+    /// Maximum batch lookups, of up to 1,000 charts each, hash filters and requests of exports per client per
+    /// 60 s.
+    #[arg(long, env, default_value = "24")]
+    pub rate_limit_bulk: NonZeroU32,
+
+    /// Maximum pages of the change feed per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_feed: NonZeroU32,
+
+    /// Maximum pages of the web site per client per 60 s. Assets are not limited.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_page: NonZeroU32,
+
+    /// Maximum requests that no endpoint handles (404, 405, 414, invalid `Host`) per client per 60 s.
+    #[arg(long, env, default_value = "240")]
+    pub rate_limit_other: NonZeroU32,
 }
 
 /// The limit of an IPv6 /48 as a multiple of the limit of an address (docs/api.md, "Rate limits").
@@ -86,15 +105,15 @@ impl Limits {
     #[must_use]
     pub const fn all(limit: NonZeroU32) -> Self {
         Self {
-            lookup: limit,
-            rox: limit,
-            list: limit,
-            detail: limit,
-            preview: limit,
-            bulk: limit,
-            feed: limit,
-            page: limit,
-            other: limit,
+            rate_limit_lookup: limit,
+            rate_limit_rox: limit,
+            rate_limit_list: limit,
+            rate_limit_detail: limit,
+            rate_limit_preview: limit,
+            rate_limit_bulk: limit,
+            rate_limit_feed: limit,
+            rate_limit_page: limit,
+            rate_limit_other: limit,
         }
     }
 
@@ -102,15 +121,15 @@ impl Limits {
     #[must_use]
     pub const fn get(&self, group: Group) -> NonZeroU32 {
         match group {
-            Group::Lookup => self.lookup,
-            Group::Rox => self.rox,
-            Group::List => self.list,
-            Group::Detail => self.detail,
-            Group::Preview => self.preview,
-            Group::Bulk => self.bulk,
-            Group::Feed => self.feed,
-            Group::Page => self.page,
-            Group::Other => self.other,
+            Group::Lookup => self.rate_limit_lookup,
+            Group::Rox => self.rate_limit_rox,
+            Group::List => self.rate_limit_list,
+            Group::Detail => self.rate_limit_detail,
+            Group::Preview => self.rate_limit_preview,
+            Group::Bulk => self.rate_limit_bulk,
+            Group::Feed => self.rate_limit_feed,
+            Group::Page => self.rate_limit_page,
+            Group::Other => self.rate_limit_other,
         }
     }
 }

@@ -273,63 +273,13 @@ impl StoreArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RateLimitArguments {
-    /// Maximum chart lookups per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_LOOKUP", default_value = "240")]
-    rate_limit_lookup: NonZeroU32,
-
-    /// Maximum ROX file requests per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_ROX", default_value = "240")]
-    rate_limit_rox: NonZeroU32,
-
-    /// Maximum list requests per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_LIST", default_value = "240")]
-    rate_limit_list: NonZeroU32,
-
-    /// Maximum chartset detail and redirect requests per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
-    rate_limit_detail: NonZeroU32,
-
-    /// Maximum chart previews per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_PREVIEW", default_value = "240")]
-    rate_limit_preview: NonZeroU32,
-
-    /// Maximum batch lookups, of up to 1,000 charts each, hash filters and requests of exports per client per
-    /// 60 s.
-    #[arg(long, env = "RATE_LIMIT_BULK", default_value = "24")]
-    rate_limit_bulk: NonZeroU32,
-
-    /// Maximum pages of the change feed per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_FEED", default_value = "240")]
-    rate_limit_feed: NonZeroU32,
-
-    /// Maximum pages of the web site per client per 60 s. Assets are not limited.
-    #[arg(long, env = "RATE_LIMIT_PAGE", default_value = "240")]
-    rate_limit_page: NonZeroU32,
-
-    /// Maximum requests that no endpoint handles (404, 405, 414, invalid `Host`) per client per 60 s.
-    #[arg(long, env = "RATE_LIMIT_OTHER", default_value = "240")]
-    rate_limit_other: NonZeroU32,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
 
     /// Addresses or CIDR blocks of trusted reverse proxies, separated by commas. Their `X-Forwarded-For`
     /// determines the client address.
     #[arg(long, env = "TRUSTED_PROXIES", default_value = "")]
     pub(crate) trusted_proxies: TrustedProxies,
-}
-
-impl RateLimitArguments {
-    pub(crate) const fn limits(&self) -> Limits {
-        Limits {
-            lookup: self.rate_limit_lookup,
-            rox: self.rate_limit_rox,
-            list: self.rate_limit_list,
-            detail: self.rate_limit_detail,
-            preview: self.rate_limit_preview,
-            bulk: self.rate_limit_bulk,
-            feed: self.rate_limit_feed,
-            page: self.rate_limit_page,
-            other: self.rate_limit_other,
-        }
-    }
 }
 
 #[derive(Debug, Args)]

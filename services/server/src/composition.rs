@@ -203,7 +203,7 @@ fn connect_redis(
     };
     let cache = Cache::new(cache_config(arguments, changes), connections.clone());
 
-    let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
+    let config = LimiterConfig { limits: arguments.rate_limits.limits, ..LimiterConfig::default() };
     let limiter = Limiter::new(config, connections.main);
     let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
     Ok((rate_limiter, ResponseCache::new(cache).with_cdn(arguments.cdn)))
@@ -288,7 +288,7 @@ fn routes(
             store: store.clone(),
             cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
-            limits: arguments.rate_limits.limits(),
+            limits: arguments.rate_limits.limits,
             settings: arguments.pages.clone(),
         };
         routes = routes.merge(chart_index_pages::routes(state));

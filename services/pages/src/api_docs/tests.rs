@@ -71,7 +71,7 @@ async fn document_has_every_route_and_no_other() {
 
 #[tokio::test]
 async fn operations_have_the_group_and_the_number_of_their_rate_limit() {
-    let limits = Limits { bulk: 24.try_into().unwrap(), ..Limits::default() };
+    let limits = Limits { rate_limit_bulk: 24.try_into().unwrap(), ..Limits::default() };
     let document = serde_json::to_value(openapi::document(&PagesSettings::default(), &limits)).unwrap();
     let routes = routes();
     for (path, operations) in document["paths"].as_object().unwrap() {

@@ -33,8 +33,6 @@ pub struct CacheConfig {
     pub bytes: u64,
     /// How entries age.
     pub lifetimes: Lifetimes,
-    /// The prefix of the keys in Redis: `ci:1:`. The digit is the version of the format.
-    pub key_prefix: String,
     /// How long a request waits for a fill when an older response is cached, before it gets that: 500 ms. A
     /// batch needs one for each key.
     pub fallback_timeout: Duration,
@@ -46,9 +44,6 @@ pub struct CacheConfig {
     /// The maximum number of fills in flight for which PostgreSQL searches: 4 (`POSTGRES_MAX_SEARCHES`). A
     /// search may take as long as hundreds of lookups.
     pub max_postgres_searches: NonZeroUsize,
-    /// The maximum number of fills of batches in flight: 2. Each uses a connection of the store for tens of
-    /// milliseconds.
-    pub max_batch_fills: NonZeroUsize,
     /// How long a fill waits for a permit when [`max_fills`](Self::max_fills) are in flight: 2 s, enough for a
     /// burst of lists that take a few milliseconds each, and well below the deadline of a request. One that
     /// searches PostgreSQL waits up to 4 s.
@@ -67,7 +62,6 @@ pub struct CacheConfig {
 impl CacheConfig {
     const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
     const MAX_POSTGRES_SEARCHES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-    const MAX_BATCH_FILLS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
     const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::new(384).unwrap();
     const MAX_WAITING_LISTS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 }
@@ -77,12 +71,10 @@ impl Default for CacheConfig {
         Self {
             bytes: 64 << 20,
             lifetimes: Lifetimes::default(),
-            key_prefix: "ci:1:".to_owned(),
             fallback_timeout: Duration::from_millis(500),
             fill_timeout: Duration::from_secs(5),
             max_fills: Self::MAX_FILLS,
             max_postgres_searches: Self::MAX_POSTGRES_SEARCHES,
-            max_batch_fills: Self::MAX_BATCH_FILLS,
             fill_permit_timeout: Duration::from_secs(2),
             max_waiting_requests: Self::MAX_WAITING_REQUESTS,
             max_waiting_lists: Self::MAX_WAITING_LISTS,

@@ -16,8 +16,10 @@ const MAX_LIST_BURST: Duration = Duration::from_millis(500);
 /// How long a fill that searches PostgreSQL waits for a permit: the usual deadline of a request minus the time
 /// of the search itself.
 const MAX_SEARCH_WAIT: Duration = Duration::from_secs(4);
-/// Maximum number of batches in the queue, for each that may be in flight.
-const MAX_QUEUED_BATCHES: usize = 16;
+/// Maximum number of fills of batches in flight. Each uses a connection of the store for tens of milliseconds.
+const MAX_BATCHES: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+/// Maximum number of batches in the queue.
+const MAX_QUEUED_BATCHES: usize = 32;
 
 /// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which
 /// wait for a slow store leave room for requests that the cache can serve.
@@ -46,7 +48,6 @@ impl FillLimits {
             queue(permits, max_queued, max_wait, max_burst)
         };
         let (max_wait, max_lists) = (config.fill_permit_timeout, config.max_waiting_lists);
-        let max_queued_batches = MAX_QUEUED_BATCHES * config.max_batch_fills.get();
         Self {
             reads: shared(config.max_fills, config.max_waiting_requests, max_wait, MAX_BURST),
             lists: shared(config.max_fills, max_lists, max_wait, MAX_LIST_BURST),
@@ -56,7 +57,7 @@ impl FillLimits {
                 MAX_SEARCH_WAIT,
                 MAX_LIST_BURST,
             ),
-            batches: queue(config.max_batch_fills, max_queued_batches, max_wait, MAX_LIST_BURST),
+            batches: queue(MAX_BATCHES, MAX_QUEUED_BATCHES, max_wait, MAX_LIST_BURST),
             waiting_requests: Semaphore::new(config.max_waiting_requests.get()),
             waiting_lists: Semaphore::new(max_lists.get()),
         }

@@ -75,6 +75,9 @@ pub struct CacheKey {
     name: [u8; 32],
 }
 
+/// The prefix of the keys in Redis. The digit is the version of the format.
+const PREFIX: &str = "ci:1:";
+
 /// The hash of a chart, or the id of a chartset and zeros.
 pub(crate) type EntityName = [u8; 32];
 
@@ -212,15 +215,15 @@ impl CacheKey {
 
     /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`. Extension fields add two digits, settings
     /// eight.
-    pub(crate) fn redis_key(&self, prefix: &str) -> String {
+    pub(crate) fn redis_key(&self) -> String {
         let name = self.short_name();
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
         let (mut fields, mut settings) = ([0; 2], [0; 8]);
         let fields = if self.fields == 0 { "" } else { hex::encode(&[self.fields], &mut fields) };
         let settings = if self.settings == [0; 4] { "" } else { hex::encode(&self.settings, &mut settings) };
-        let mut key = String::with_capacity(prefix.len() + 2 + digits.len() + fields.len() + settings.len());
-        key.push_str(prefix);
+        let mut key = String::with_capacity(PREFIX.len() + 2 + digits.len() + fields.len() + settings.len());
+        key.push_str(PREFIX);
         key.push(char::from(self.kind as u8));
         key.push(':');
         key.push_str(digits);
@@ -250,9 +253,9 @@ mod tests {
             ),
             (CacheKey::chart_source(hash), format!("ci:1:h:{}", "ab".repeat(32))),
         ] {
-            assert_eq!(key.redis_key("ci:1:"), expected);
+            assert_eq!(key.redis_key(), expected);
         }
-        assert_eq!(CacheKey::list(b"q=a").redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
+        assert_eq!(CacheKey::list(b"q=a").redis_key().len(), "ci:1:s:".len() + 64);
     }
 
     #[test]
@@ -269,7 +272,7 @@ mod tests {
             let [meilisearch, postgres] =
                 [Engine::Meilisearch, Engine::Postgres].map(|engine| key.searched_by(engine));
             assert_ne!(meilisearch, postgres);
-            assert_ne!(meilisearch.redis_key(""), postgres.redis_key(""));
+            assert_ne!(meilisearch.redis_key(), postgres.redis_key());
             assert_eq!(meilisearch.kind().group(), postgres.kind().group());
         }
     }

@@ -20,13 +20,12 @@ pub(crate) struct RedisTier {
     connections: CacheConnections,
     memory: Arc<RedisMemory>,
     pub(crate) writes: Arc<WriteQueue>,
-    key_prefix: String,
 }
 
 impl RedisTier {
-    pub(crate) fn new(connections: CacheConnections, key_prefix: String) -> Self {
+    pub(crate) fn new(connections: CacheConnections) -> Self {
         let memory = RedisMemory::watch(&connections.main);
-        Self { connections, memory, writes: Arc::default(), key_prefix }
+        Self { connections, memory, writes: Arc::default() }
     }
 
     /// The connection for single reads of this kind.
@@ -50,7 +49,7 @@ impl RedisTier {
         if !connection.is_configured() {
             return None;
         }
-        let redis_key = key.redis_key(&self.key_prefix);
+        let redis_key = key.redis_key();
         let mut command = cmd("GET");
         command.arg(&redis_key);
         match connection.run(&command, connection.deadline()).await {
@@ -61,7 +60,7 @@ impl RedisTier {
 
     /// Reads many records in one round trip. Any reply but an intact record is a miss.
     pub(crate) async fn get_many(&self, keys: &[CacheKey]) -> Vec<Option<Record>> {
-        let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key(&self.key_prefix)).collect();
+        let redis_keys: Vec<_> = keys.iter().map(CacheKey::redis_key).collect();
         let mut values = self.values_of(&redis_keys).await.into_iter();
         let decode = |(key, redis_key): (&CacheKey, &String)| match values.next() {
             Some(Value::BulkString(value)) => Record::decode(key, redis_key, &value),
@@ -98,7 +97,7 @@ impl RedisTier {
     }
 
     fn set(&self, NewRecord { key, record, ttl }: &NewRecord) -> Option<Cmd> {
-        let redis_key = key.redis_key(&self.key_prefix);
+        let redis_key = key.redis_key();
         let value = record.encode(key, &redis_key).filter(|value| self.memory.take(&redis_key, value))?;
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
         let mut command = cmd("SET");

@@ -17,9 +17,8 @@ impl Cache {
     /// one call of `fill`, which gets the positions of these keys and returns their responses in this order.
     /// They fill the same entries as [`get`](Self::get).
     ///
-    /// A batch does not share fills with other requests. It has a concurrency limit of its own
-    /// ([`CacheConfig::max_batch_fills`](crate::CacheConfig::max_batch_fills)), and it stops when this future
-    /// is dropped.
+    /// A batch does not share fills with other requests. It has a concurrency limit of its own, and it stops
+    /// when this future is dropped.
     ///
     /// # Errors
     ///

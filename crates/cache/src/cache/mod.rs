@@ -49,7 +49,7 @@ impl Cache {
         let this = Arc::new(Self {
             memory: MemoryTier::with_capacity(config.bytes),
             limits: FillLimits::new(&config),
-            redis: RedisTier::new(connections, config.key_prefix),
+            redis: RedisTier::new(connections),
             fills: Arc::new(SingleFlight::new()),
             rules: FreshnessRules::new(config.changes, config.lifetimes),
             clock: config.clock,

@@ -141,8 +141,7 @@ async fn hanging_batch_falls_back_to_older_responses() {
 async fn batches_have_permits_of_their_own() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
-    let config = CacheConfig::default();
-    let permits = u64::try_from(config.max_batch_fills.get()).unwrap();
+    let permits = 2;
     let release = Arc::new(Semaphore::new(0));
     let mut batches = Vec::new();
     let in_flight = Arc::new(Mutex::new(0));

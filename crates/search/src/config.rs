@@ -115,28 +115,13 @@ pub struct NodeConfig {
     pub index: String,
     /// The format of the index: [`FORMAT`], unless it is about an index of an earlier version.
     pub format: u32,
-    /// Timeout of a connection attempt.
-    pub connect_timeout: Duration,
-    /// Timeout of a request that adds, replaces or deletes something. The node only enqueues a task meanwhile.
-    pub write_timeout: Duration,
-    /// How long to wait for the task that such a request enqueues.
-    pub task_timeout: Duration,
 }
 
 impl NodeConfig {
-    /// A node with the index `chartsets` of this version, and timeouts of 500 ms to connect, 2 minutes for a
-    /// request that writes and an hour for its task.
+    /// A node with the index `chartsets` of this version.
     #[must_use]
     pub fn new(url: NodeUrl, api_key: Option<ApiKey>) -> Self {
-        Self {
-            url,
-            api_key,
-            index: "chartsets".to_owned(),
-            format: FORMAT,
-            connect_timeout: Duration::from_millis(500),
-            write_timeout: Duration::from_mins(2),
-            task_timeout: Duration::from_hours(1),
-        }
+        Self { url, api_key, index: "chartsets".to_owned(), format: FORMAT }
     }
 
     /// The uid of the index.

@@ -17,30 +17,18 @@ pub(crate) enum Filter {
     Or(Vec<Filter>),
     Compare {
         attribute: &'static str,
-        comparison: Comparison,
+        /// `>=` or `<=`.
+        comparison: &'static str,
         value: f64,
     },
     /// One value of the attribute is in the range, both ends inclusive.
     Range(Range),
     /// Equality, after Meilisearch has folded case and accents of both sides.
-    Equals {
-        attribute: &'static str,
-        value: String,
-    },
+    Equals { attribute: &'static str, value: String },
     /// The condition is not met.
     Not(Box<Filter>),
     /// A substring, folded likewise. Requires the feature `containsFilter`.
-    Contains {
-        attribute: &'static str,
-        part: String,
-    },
-}
-
-/// The comparisons that queries use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    AtLeast,
-    AtMost,
+    Contains { attribute: &'static str, part: String },
 }
 
 impl Filter {
@@ -73,7 +61,7 @@ impl Filter {
         all.extend(query.excluded_tags.iter().map(|excluded| Self::Not(Box::new(tag(excluded)))));
         all.extend(overlap("bpmMin", "bpmMax", query.bpm));
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
-        all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));
+        all.extend(query.density_min.map(|value| compare("densityMax", ">=", value)));
         if let Some(conditions) = query.chart_conditions() {
             let ranges = chart_values::ranges(&conditions)?;
             if !ranges.is_empty() {
@@ -89,14 +77,14 @@ impl Filter {
     }
 }
 
-fn compare(attribute: &'static str, comparison: Comparison, value: f64) -> Filter {
+fn compare(attribute: &'static str, comparison: &'static str, value: f64) -> Filter {
     Filter::Compare { attribute, comparison, value }
 }
 
 /// The range between the two attributes overlaps the bounds, both ends inclusive.
 fn overlap(low: &'static str, high: &'static str, bounds: Bounds) -> impl Iterator<Item = Filter> {
-    let min = bounds.min.map(|min| compare(high, Comparison::AtLeast, min));
-    let max = bounds.max.map(|max| compare(low, Comparison::AtMost, max));
+    let min = bounds.min.map(|min| compare(high, ">=", min));
+    let max = bounds.max.map(|max| compare(low, "<=", max));
     min.into_iter().chain(max)
 }
 
@@ -107,12 +95,8 @@ impl fmt::Display for Filter {
             Self::And(all) => join(f, all, " AND "),
             Self::Or(any) => join(f, any, " OR "),
             Self::Compare { attribute, comparison, value } => {
-                let sign = match comparison {
-                    Comparison::AtLeast => ">=",
-                    Comparison::AtMost => "<=",
-                };
                 // Rust formats numbers without exponents, which Meilisearch would not parse.
-                write!(f, "{attribute} {sign} {value}")
+                write!(f, "{attribute} {comparison} {value}")
             }
             Self::Range(range) => write!(f, "{range}"),
             Self::Equals { attribute, value } => write!(f, "{attribute} = {}", Quoted(value)),

@@ -29,8 +29,8 @@
 //!
 //! # Experimental features
 //!
-//! Both are experimental in Meilisearch 1.50, off in a new node, and switched on by a rebuild and by
-//! [`IndexWriter::apply_settings`] where the server has them.
+//! Both are experimental in Meilisearch 1.50, off in a new node, and switched on by a rebuild where the server
+//! has them.
 //!
 //! - `containsFilter`: searches part of a creator's name. Without it such queries fail with
 //!   [`UnsupportedQuery::ContainsFilterOff`], and the PostgreSQL engine runs them as the fallback.

@@ -12,6 +12,8 @@ use crate::retry::retry;
 
 /// The first pause between two reads of the status of a task; later pauses are longer.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// How long to wait for a task.
+const TASK_TIMEOUT: Duration = Duration::from_hours(1);
 /// The longest pause between two reads.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
@@ -54,14 +56,14 @@ impl Node {
     /// Waits until the task has succeeded.
     ///
     /// # Errors
-    /// When the task failed or was canceled, or did not end within the timeout of the node.
+    /// When the task failed or was canceled, or did not end within an hour.
     pub(crate) async fn wait_for_task(
         &self,
         operation: &'static str,
         task: &TaskInfo,
     ) -> Result<TaskDetails, SearchError> {
         let number = task.task_uid;
-        let wait = timeout(self.config.task_timeout, self.wait_until_finished(operation, number));
+        let wait = timeout(TASK_TIMEOUT, self.wait_until_finished(operation, number));
         let task =
             wait.await.map_err(|source| SearchError::Unreachable { operation, source: source.into() })??;
         if task.status == "succeeded" {

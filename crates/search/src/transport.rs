@@ -31,6 +31,8 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::NodeOperations;
 use crate::{ApiKey, NodeConfig};
 
+/// Timeout of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// An idle connection is closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// A longer `Retry-After` is cut to this.
@@ -222,7 +224,7 @@ fn connections(connector: Connector) -> Connections {
 fn connector(config: &NodeConfig) -> Result<Connector, TransportError> {
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(config.connect_timeout));
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
     let (after, interval, retries) = KEEPALIVE;
     tcp.set_keepalive(Some(after));
     tcp.set_keepalive_interval(Some(interval));

@@ -66,7 +66,7 @@ impl IndexWriter {
     /// # Errors
     /// When the configuration is invalid.
     pub fn new(config: &NodeConfig) -> Result<Self, SearchError> {
-        Node::new(config, config.write_timeout).map(|node| Self { node })
+        Node::new(config, WRITE_TIMEOUT).map(|node| Self { node })
     }
 
     /// Identifies the node in messages.
@@ -252,14 +252,6 @@ impl IndexWriter {
         Ok(differences)
     }
 
-    /// Applies this program's settings to the live index and the node. Meilisearch may index all documents
-    /// again.
-    pub async fn apply_settings(&self) -> Result<(), SearchError> {
-        self.count(Target::Live).await?;
-        self.set_settings(Target::Live).await?;
-        self.node.enable_features().await
-    }
-
     /// A writer for each index of an earlier format that the node has.
     pub async fn earlier_formats(&self) -> Result<Vec<Self>, SearchError> {
         let stats = self.node.client.get_stats().await;
@@ -389,6 +381,8 @@ impl IndexWriter {
     }
 }
 
+/// Timeout of a request that adds, replaces or deletes something. The node only enqueues a task meanwhile.
+const WRITE_TIMEOUT: Duration = Duration::from_mins(2);
 const READ: &str = "read documents";
 const SET_POSITION: &str = "set the position of an index";
 const DELETE: &str = "delete documents";

@@ -201,7 +201,7 @@ async fn without_contains_filter_only_creators_are_unsupported() {
     let ReadError::Unsupported { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.downcast_ref(), Some(&UnsupportedQuery::ContainsFilterOff));
     assert_eq!(ids(&first_page(&engine).await.unwrap()), [2, 1]);
-    IndexWriter::new(&config).unwrap().apply_settings().await.unwrap();
+    rebuild(&IndexWriter::new(&config).unwrap(), &numbered(2), position(4)).await;
     until("the feature is seen", async || engine.search(&creator).await.is_ok()).await;
     assert_eq!(ids(&engine.search(&creator).await.unwrap()), [2]);
 }

@@ -147,7 +147,7 @@ async fn changed_settings_are_found_and_restored() {
         let request = client.patch(route).header("Content-Type", "application/json").body(other.to_string());
         assert!(request.send().await.unwrap().status().is_success());
         while writer.find_setting_differences().await.unwrap().is_empty() {}
-        writer.apply_settings().await.unwrap();
+        rebuild(&writer, &numbered(1), position(2)).await;
         assert_eq!(writer.find_setting_differences().await.unwrap(), [], "{other}");
     }
     server.close().await;

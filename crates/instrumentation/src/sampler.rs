@@ -10,16 +10,9 @@ pub struct Sampler {
 }
 
 /// A sample ratio is not a number from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number from 0 to 1")]
 pub struct InvalidSampleRatio;
-
-impl std::fmt::Display for InvalidSampleRatio {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("expected a number from 0 to 1")
-    }
-}
-
-impl std::error::Error for InvalidSampleRatio {}
 
 impl Sampler {
     /// Samples nothing.

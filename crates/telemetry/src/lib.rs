@@ -25,9 +25,9 @@ mod traces;
 
 pub use log::LogConfig;
 pub use log_format::LogFormat;
-pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
+pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders, StartError};
 pub use print::{exit, is_interactive, print};
 pub use private_listener::serve_private;
 pub use process_metrics::memory_limit;
 pub use signals::shutdown_signal;
-pub use telemetry::{StartError, Telemetry};
+pub use telemetry::Telemetry;

@@ -62,17 +62,7 @@ fn parse_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseE
 #[must_use = "`finish` writes the buffered lines"]
 pub(crate) struct Log {
     writer: WorkerGuard,
-    dropped: DroppedLines,
-}
-
-/// The number of lines that were dropped since the start. Clones share it.
-#[derive(Debug, Clone)]
-pub(crate) struct DroppedLines(ErrorCounter);
-
-impl DroppedLines {
-    pub(crate) fn count(&self) -> u64 {
-        self.0.dropped_lines() as u64
-    }
+    dropped: ErrorCounter,
 }
 
 impl Log {
@@ -80,7 +70,7 @@ impl Log {
     /// which would otherwise block on standard error.
     pub(crate) fn start(config: &LogConfig, tracer: Option<SdkTracer>) -> Self {
         let (sender, writer) = spawn_writer(BufWriter::new(io::stderr()));
-        let dropped = DroppedLines(sender.error_counter());
+        let dropped = sender.error_counter();
         let registry = Registry::default().with(lines(config, sender));
         match tracer {
             Some(tracer) => registry.with(spans(tracer)).init(),
@@ -91,14 +81,15 @@ impl Log {
         Self { writer, dropped }
     }
 
-    pub(crate) fn dropped_lines(&self) -> DroppedLines {
+    /// The number of lines that were dropped since the start.
+    pub(crate) fn dropped_lines(&self) -> ErrorCounter {
         self.dropped.clone()
     }
 
     /// Writes the buffered lines, then the final message of the program, if any. Waits for standard error at
     /// most 2 seconds.
     pub(crate) fn finish(self, final_message: Option<String>) {
-        let lines = self.dropped.count();
+        let lines = self.dropped.dropped_lines();
         if lines > 0 {
             tracing::warn!(lines, "log lines were dropped because standard error was not read");
         }

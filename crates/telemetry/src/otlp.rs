@@ -13,6 +13,17 @@ use url::Url;
 use crate::collector_client::{CollectorClient, TIMEOUT};
 use crate::counted_exporter::ExportState;
 
+/// The telemetry cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The HTTP client for the collector cannot be built.
+    #[error("cannot set up the telemetry: the HTTP client cannot be built")]
+    Client(#[from] reqwest::Error),
+    /// The exporter cannot be built.
+    #[error("cannot set up the telemetry")]
+    Exporter(#[from] ExporterBuildError),
+}
+
 /// Where traces are pushed to, and how many are sampled.
 #[derive(Debug, Clone, Args)]
 pub struct OtlpConfig {
@@ -139,7 +150,7 @@ impl OtlpConfig {
     }
 
     /// The exporter of spans, if an endpoint is configured.
-    pub(crate) fn span_exporter(&self, state: &ExportState) -> Result<Option<SpanExporter>, OtlpError> {
+    pub(crate) fn span_exporter(&self, state: &ExportState) -> Result<Option<SpanExporter>, StartError> {
         let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
         let exporter = SpanExporter::builder()
             .with_http()
@@ -155,15 +166,6 @@ impl OtlpConfig {
         let headers = self.otlp_headers.as_ref().or(self.otlp_headers_file.as_ref());
         headers.map(|headers| headers.0.clone()).unwrap_or_default()
     }
-}
-
-/// The exporters cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OtlpError {
-    #[error("the HTTP client cannot be built")]
-    Client(#[from] reqwest::Error),
-    #[error(transparent)]
-    Exporter(#[from] ExporterBuildError),
 }
 
 #[cfg(test)]

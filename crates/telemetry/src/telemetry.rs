@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::counted_exporter::ExportState;
 use crate::log::Log;
-use crate::otlp::OtlpError;
+use crate::otlp::StartError;
 use crate::{LogConfig, OtlpConfig, print, process_metrics, runtime_metrics, traces};
 
 /// Maximum time to push what is left at exit, whether or not the collector responds.
@@ -27,17 +27,6 @@ pub struct Telemetry {
     log: Log,
     traces: Option<SdkTracerProvider>,
     sampler: Sampler,
-}
-
-/// The telemetry cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot set up the telemetry")]
-pub struct StartError(#[source] Box<dyn std::error::Error + Send + Sync>);
-
-impl From<OtlpError> for StartError {
-    fn from(error: OtlpError) -> Self {
-        Self(error.into())
-    }
 }
 
 impl Telemetry {
@@ -67,7 +56,7 @@ impl Telemetry {
         let lines = log.dropped_lines();
         metrics().observe_always(move |metrics| {
             metrics.target_info.set([&name, version], true);
-            metrics.chart_index_telemetry_dropped_total.set(["logs"], lines.count());
+            metrics.chart_index_telemetry_dropped_total.set(["logs"], lines.dropped_lines() as u64);
         });
         process_metrics::register(metrics());
         Ok(Self { log, traces, sampler: otlp.sampler() })

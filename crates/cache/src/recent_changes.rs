@@ -172,6 +172,7 @@ impl fmt::Debug for RecentChanges {
 }
 
 /// The changes of a lineage.
+#[derive(Default)]
 struct Changes {
     lineage: Option<Lineage>,
     /// The number of the earlier origins of the lineage.
@@ -261,22 +262,6 @@ impl Changes {
         let change_in =
             |generation: &Generation| generation.entities.get(entity).copied().unwrap_or_default();
         change_in(&self.newer).max(change_in(&self.older))
-    }
-}
-
-impl Default for Changes {
-    fn default() -> Self {
-        Self {
-            lineage: None,
-            earlier: Version::UNKNOWN,
-            origin: None,
-            version: Version::UNKNOWN,
-            last_poll_ms: 0,
-            floor: 0,
-            last_removal: 0,
-            newer: Generation::default(),
-            older: Generation::default(),
-        }
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) struct SingleFlight {
 }
 
 /// The fills of some of the keys.
+#[derive(Default)]
 pub(crate) struct Shard {
     in_flight: HashMap<CacheKey, InFlight, RandomState>,
     /// When a read of the key last failed, for keys that have an older response to serve. In milliseconds, see
@@ -80,10 +81,7 @@ const MANY_FAILURES: usize = 64;
 
 impl SingleFlight {
     pub(crate) fn new() -> Self {
-        let shard = || {
-            Mutex::new(Shard { in_flight: HashMap::default(), failures_ms: HashMap::default(), next_id: 0 })
-        };
-        Self { shards: (0..SHARDS).map(|_| shard()).collect() }
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     pub(crate) fn shard(&self, key: &CacheKey) -> MutexGuard<'_, Shard> {

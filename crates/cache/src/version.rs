@@ -5,7 +5,7 @@
 /// The number of an origin increases whenever polls reach another one. A new lineage has one more number before
 /// that of its first origin: for positions of its earlier origins, which other replicas knew. The lower one of
 /// two versions is of the earlier origin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(u64);
 
 impl Version {

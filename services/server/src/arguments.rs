@@ -1,10 +1,8 @@
 //! The command line. Every setting is a flag and an environment variable.
 
-use std::fmt::Display;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize, ParseIntError};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,7 +14,8 @@ use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::builder::TypedValueParser;
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, value_parser};
 
 /// Serves the chart index: the API with chart lookups, ROX files and the chartset catalogue, and the web site.
 #[derive(Debug, Parser)]
@@ -90,7 +89,13 @@ pub(crate) struct ServeArguments {
 
     /// Threads that handle requests, each with a connection to Redis. Default: one for each core, within the
     /// CPU limit of the container if it has one.
-    #[arg(long, env = "WORKER_THREADS", value_parser = parse_worker_threads)]
+    #[arg(
+        long,
+        env = "WORKER_THREADS",
+        value_parser = value_parser!(u16)
+            .range(1..=MAX_WORKER_THREADS)
+            .try_map(|threads| NonZeroUsize::try_from(usize::from(threads)))
+    )]
     pub(crate) worker_threads: Option<NonZeroUsize>,
 
     #[command(flatten, next_help_heading = "PostgreSQL")]
@@ -156,26 +161,9 @@ pub(crate) struct ServeArguments {
 }
 
 /// More threads than any machine has cores are a mistake, and take minutes to start.
-const MAX_WORKER_THREADS: NonZeroUsize = NonZeroUsize::new(1_024).unwrap();
+const MAX_WORKER_THREADS: i64 = 1_024;
 /// No server of PostgreSQL accepts more.
-const MAX_DATABASE_CONNECTIONS: NonZeroU32 = NonZeroU32::new(262_143).unwrap();
-
-fn parse_worker_threads(text: &str) -> anyhow::Result<NonZeroUsize> {
-    parse_up_to(text, &MAX_WORKER_THREADS)
-}
-
-fn parse_database_connections(text: &str) -> anyhow::Result<NonZeroU32> {
-    parse_up_to(text, &MAX_DATABASE_CONNECTIONS)
-}
-
-fn parse_up_to<T>(text: &str, max: &T) -> anyhow::Result<T>
-where
-    T: FromStr<Err = ParseIntError> + Display + PartialOrd,
-{
-    let number: T = text.parse()?;
-    anyhow::ensure!(number <= *max, "{number} is not in 1..={max}");
-    Ok(number)
-}
+const MAX_DATABASE_CONNECTIONS: i64 = 262_143;
 
 /// A part of the service that can be served alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -240,7 +228,7 @@ pub(crate) struct StoreArguments {
         long,
         env = "DATABASE_MAX_CONNECTIONS",
         default_value = "16",
-        value_parser = parse_database_connections
+        value_parser = value_parser!(u32).range(1..=MAX_DATABASE_CONNECTIONS).try_map(NonZeroU32::try_from)
     )]
     pub(crate) database_max_connections: NonZeroU32,
 }

@@ -29,12 +29,6 @@ impl CachedResponse {
             Self::NotFound => 0,
         }
     }
-
-    /// Whether there is a body.
-    #[must_use]
-    pub const fn is_found(&self) -> bool {
-        matches!(self, Self::Found(_))
-    }
 }
 
 /// What a fill has read.

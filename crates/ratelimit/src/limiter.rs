@@ -118,12 +118,6 @@ impl Limiter {
         Some(Refusal { scope, limit, retry_after })
     }
 
-    /// The configured limit of each group.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.shared.limits
-    }
-
     /// The number of decisions since the start.
     #[must_use]
     pub fn counts(&self) -> DecisionCounts {

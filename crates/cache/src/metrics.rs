@@ -4,7 +4,7 @@ use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use chart_index_instrumentation::{Histogram, metrics};
+use chart_index_instrumentation::{Counter, Histogram, metrics};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::{CachedResponse, Kind};
@@ -80,11 +80,12 @@ impl FillOutcome {
     }
 }
 
-/// What the cache counts and measures. Counts are those of this cache, while the metrics are those of the
+/// What the cache counts and measures. A [`Count`] is of this cache, while the metrics are those of the
 /// process.
 #[derive(Debug)]
 pub(crate) struct CacheMetrics {
-    reads: [[AtomicU64; Read::VARIANTS.len()]; Kind::GROUPS.len()],
+    /// By group and outcome.
+    reads: [[Counter; Read::VARIANTS.len()]; Kind::GROUPS.len()],
     /// By group and outcome.
     fill_durations: [Vec<Histogram>; Kind::GROUPS.len()],
     pub(crate) fills: Count,
@@ -109,13 +110,18 @@ impl Count {
 
 impl CacheMetrics {
     pub(crate) fn new() -> Self {
+        let requests = &metrics().chart_index_cache_requests_total;
+        let reads = Kind::GROUPS.map(|group| {
+            let of = |read: Read| requests.with([group, read.tier(), read.outcome()]);
+            array::from_fn(|read| of(Read::VARIANTS[read]))
+        });
         let duration = &metrics().chart_index_cache_fill_duration_seconds;
         let fill_durations = Kind::GROUPS.map(|group| {
             let of = |outcome: &FillOutcome| duration.with([group, outcome.into_str()]);
             FillOutcome::VARIANTS.iter().map(of).collect()
         });
         Self {
-            reads: array::from_fn(|_| Default::default()),
+            reads,
             fill_durations,
             fills: Count::default(),
             failed_fills: Count::default(),
@@ -125,11 +131,7 @@ impl CacheMetrics {
     }
 
     pub(crate) fn count(&self, kind: Kind, read: Read) {
-        self.reads[kind.group()][read as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn reads_of(&self, group: usize, read: Read) -> u64 {
-        self.reads[group][read as usize].load(Ordering::Relaxed)
+        self.reads[kind.group()][read as usize].inc();
     }
 
     /// Counts the read when it is over, also if its request is dropped before.

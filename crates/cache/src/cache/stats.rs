@@ -1,10 +1,8 @@
 //! The state of a cache, and the metrics that report it (docs/operations/metrics.md).
 
 use chart_index_instrumentation::Metrics;
-use strum::VariantArray;
 
-use crate::metrics::Read;
-use crate::{Cache, Kind};
+use crate::Cache;
 
 /// Counters since the start, and the current state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,12 +61,6 @@ impl Cache {
 /// Reports the state of a cache at a scrape.
 pub(crate) fn report(cache: &Cache, metrics: &Metrics) {
     let stats = cache.stats();
-    for (group, name) in Kind::GROUPS.into_iter().enumerate() {
-        for &read in Read::VARIANTS {
-            let labels = [name, read.tier(), read.outcome()];
-            metrics.chart_index_cache_requests_total.set(labels, cache.metrics.reads_of(group, read));
-        }
-    }
     for (pool, in_flight) in ["store", "search", "postgres_search"].into_iter().zip(stats.fills_in_flight) {
         metrics.chart_index_cache_fills_in_flight.set([pool], in_flight);
     }

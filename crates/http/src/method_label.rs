@@ -7,7 +7,6 @@ use strum::{IntoStaticStr, VariantArray};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(const_into_str, serialize_all = "UPPERCASE")]
 pub(crate) enum MethodLabel {
-    // The first three are those that routes handle.
     Get,
     Head,
     Post,

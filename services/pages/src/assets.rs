@@ -33,12 +33,6 @@ impl Assets {
         ASSETS.iter().find(|asset| asset.name == name)
     }
 
-    /// Names this release: its version, and the paths of its assets.
-    pub(crate) fn release() -> String {
-        let paths = ASSETS.iter().map(|asset| asset.path);
-        std::iter::once(env!("CARGO_PKG_VERSION")).chain(paths).collect()
-    }
-
     /// The asset of a name in a URL, and whether the hash in the name is that of this release.
     fn requested(name: &str) -> Option<(&'static Asset, bool)> {
         let (stem, rest) = name.split_once('.')?;

@@ -48,7 +48,7 @@ mod sources;
 mod spectrum;
 mod structured_data;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::routing::get;
 use chart_index_browse::SearchEngines;
@@ -84,8 +84,7 @@ impl PagesState {
 
     /// The key of a page with this name. Replicas of another release, or with other settings, do not share it.
     fn key(&self, name: &[u8]) -> CacheKey {
-        static RELEASE: LazyLock<String> = LazyLock::new(assets::Assets::release);
-        let settings = format!("{} {} {}", *RELEASE, self.site(), self.source_pages);
+        let settings = format!("{} {} {}", env!("CARGO_PKG_VERSION"), self.site(), self.source_pages);
         CacheKey::page(name).with_settings(&settings)
     }
 

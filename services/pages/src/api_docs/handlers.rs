@@ -85,10 +85,14 @@ pub(crate) async fn section(
 async fn live(docs: &ApiDocs, path: &str, headers: &RequestHeaders) -> Result<Response, ApiError> {
     let page = docs.html.get(path).ok_or(ApiError::NotFound(Resource::Endpoint))?;
     let name = format!("docs {path}");
-    let html = String::from_utf8_lossy(page.bytes()).into_owned();
+    let page = page.clone();
     let fill = async move |pages: Arc<PagesState>| {
+        let html = String::from_utf8_lossy(page.bytes()).into_owned();
         let newest = pages.store.newest_chart().await.unwrap_or_default();
-        Ok(Some(newest.map_or(html.clone(), |newest| live_links::with_newest(&html, newest))))
+        Ok(Some(match newest {
+            None => html,
+            Some(newest) => live_links::with_newest(&html, newest),
+        }))
     };
     let pages = Arc::clone(&docs.pages);
     let body = pages.read(name.as_bytes(), Resource::Endpoint, headers, fill).await?;

@@ -34,7 +34,7 @@ pub struct CacheConfig {
     /// How entries age.
     pub lifetimes: Lifetimes,
     /// How long a request waits for a fill when an older response is cached, before it gets that: 500 ms. A
-    /// batch needs one for each key.
+    /// batch needs one for each key, and waits for its fill while polls succeed.
     pub fallback_timeout: Duration,
     /// The maximum duration of a fill: 5 s, which is the deadline of a request. The store has shorter timeouts
     /// of its own; this one applies whatever the store does.

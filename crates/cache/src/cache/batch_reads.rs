@@ -88,7 +88,13 @@ impl Cache {
         let mut read = pin!(self.run_batch(&wanted, || fill(positions.to_vec())));
         let read = match tokio::time::timeout(self.fallback_timeout, &mut read).await {
             Ok(read) => read,
-            Err(_) if self.fallbacks(&wanted).is_some() => Err(FillError::TimedOut),
+            // This ends the read: while polls succeed, a slow one is worth waiting for.
+            Err(_)
+                if !self.rules.changes.is_confirmed(self.clock.now())
+                    && self.fallbacks(&wanted).is_some() =>
+            {
+                Err(FillError::TimedOut)
+            }
             Err(_) => read.await,
         };
         match read {

@@ -124,7 +124,6 @@ async fn hanging_batch_falls_back_to_older_responses() {
     let replica = Replica::with(server.patient_config(), config).await;
     let (responses, _) = read(&replica, &keys([1, 2]), &Store::default()).await;
     assert_eq!(responses.unwrap().len(), 2);
-    replica.poll_other_origin(1);
     replica.clock.advance(Duration::from_secs(10));
     let hanging = |numbers| {
         let cache = replica.cache.clone();
@@ -133,8 +132,20 @@ async fn hanging_batch_falls_back_to_older_responses() {
     let started = Instant::now();
     assert_eq!(hanging([1, 2]).await.unwrap(), [version(0), version(0)]);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let wait = Duration::from_millis(700);
     let mut without_an_older = pin!(hanging([1, 3]));
-    assert!(timeout(Duration::from_millis(700), &mut without_an_older).await.is_err(), "it waits");
+    assert!(timeout(wait, &mut without_an_older).await.is_err(), "it waits");
+    replica.poll(2, &[1, 2]);
+    let release = Notify::new();
+    let slow = async |positions: Vec<usize>| {
+        release.notified().await;
+        Ok(vec![version(1); positions.len()])
+    };
+    let keys = keys([1, 2]);
+    let mut of_slow_store = pin!(replica.cache.get_many(&keys, slow));
+    assert!(timeout(wait, &mut of_slow_store).await.is_err(), "polls succeed");
+    release.notify_one();
+    assert_eq!(of_slow_store.await.unwrap(), [version(1), version(1)]);
 }
 
 #[tokio::test]

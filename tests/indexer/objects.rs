@@ -206,13 +206,24 @@ async fn mirrors_store_objects() {
     let chart = ChartSpec::numbered(3).note_hash();
     let object = mirror.object_of(&chart);
     site.run(&["remove", "chart", &chart]);
-    let failed = while_not_deletable(&object, || {
-        mirror.try_run(&["mirror", &format!("http://{}", service.address()), "--once"])
-    });
-    assert_eq!(failed.code, Some(1), "{}", failed.stderr);
     mirror.run(&["mirror", &format!("http://{}", service.address()), "--once"]);
     assert!(!object.exists(), "removed there, it is deleted here");
     assert_eq!(mirror.places(), "0|2");
+    let chart = ChartSpec::numbered(2).note_hash();
+    let object = mirror.object_of(&chart);
+    site.run(&["remove", "chart", &chart]);
+    let run = while_not_deletable(&object, || {
+        mirror.try_run(&["mirror", &format!("http://{}", service.address()), "--once"])
+    });
+    assert_eq!(
+        (run.code, run.stderr.contains("stay until the next collection")),
+        (Some(0), true),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(mirror.places(), "0|1", "a removal does not wait for the object store");
+    mirror.run(&["objects", "gc", "--grace", "0s"]);
+    assert!(!object.exists());
 }
 
 #[tokio::test]
@@ -381,8 +392,11 @@ async fn replaced_files_are_deleted() {
         .osu("alpha/1 one/a.osu", ChartSpec { title: "Another".into(), bpm: 99.0, ..ChartSpec::numbered(1) });
     let file = library.root().join("alpha/1 one/a.osu");
     let replace = ["replace-rox", &chart, "--from", file.to_str().unwrap()];
-    assert_eq!(while_not_deletable(&earlier, || site.try_run(&replace)).code, Some(1));
-    site.run(&replace);
+    let run = while_not_deletable(&earlier, || site.try_run(&replace));
+    let error = "delete the object of the replaced ROX file";
+    assert_eq!((run.code, run.stderr.contains(error)), (Some(1), true), "{}", run.stderr);
+    assert_ne!(site.object_of(&chart), earlier, "the replacement is in force");
+    site.run(&["objects", "gc", "--grace", "0s"]);
     assert!(!earlier.exists());
     assert_eq!((&*site.places(), site.objects().len()), ("0|3", 3));
     site.verified();

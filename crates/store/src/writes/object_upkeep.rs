@@ -300,19 +300,28 @@ impl Store {
         let find =
             |mut connection: PooledConnection| async move { unneeded(&mut connection, digests, &[]).await };
         for digests in self.run_once(COLLECT, find).await?.chunks(DELETED_OBJECTS) {
-            let delete = |mut connection: PooledConnection| async move {
-                let mut transaction = connection.begin().await?;
-                removal_lock::lock_out_ingests(&mut transaction).await?;
-                let deleted = delete_unneeded(&mut transaction, self.objects(), digests).await?;
-                transaction.commit().await?;
-                Ok(deleted)
-            };
-            for digest in self.run_once(COLLECT, delete).await? {
+            for digest in self.delete_unneeded(COLLECT, digests).await? {
                 collected.deleted += 1;
                 collected.deleted_bytes += sizes.get(&digest).copied().unwrap_or_default();
             }
         }
         Ok(())
+    }
+
+    /// Deletes those of these objects that no row needs, and returns them. Ingests wait for it.
+    pub(crate) async fn delete_unneeded(
+        &self,
+        operation: &'static str,
+        digests: &[ObjectDigest],
+    ) -> Result<Vec<ObjectDigest>, StoreError> {
+        self.run_once(operation, |mut connection| async move {
+            let mut transaction = connection.begin().await?;
+            removal_lock::lock_out_ingests(&mut transaction).await?;
+            let deleted = delete_unneeded(&mut transaction, self.objects(), digests).await?;
+            transaction.commit().await?;
+            Ok(deleted)
+        })
+        .await
     }
 
     fn configured_objects(&self, operation: &'static str) -> Result<&Objects, StoreError> {
@@ -321,9 +330,6 @@ impl Store {
 }
 
 /// Deletes those of these objects that no row needs, and returns them. The transaction excludes ingests.
-///
-/// A transaction that replaces or deletes their names does this before it commits: if it fails, rows still name
-/// them, and it is repeated.
 pub(crate) async fn delete_unneeded(
     connection: &mut PgConnection,
     objects: Option<&Objects>,

@@ -1,6 +1,7 @@
 //! The list of removals: what operators have removed, whether or not it is stored.
 
 use std::collections::HashMap;
+use std::error::Error;
 
 use chart_index_domain::{Entity, Lineage, ReadError};
 use chart_index_objects::{ObjectDigest, Objects};
@@ -76,10 +77,22 @@ impl Store {
     /// keep the time of their last change.
     ///
     /// If it `is_removal`, an operator has removed them from the index that this one mirrors: cached responses
-    /// and exports with them are not served.
+    /// and exports with them are not served. Objects that cannot be deleted are left to
+    /// [`collect_objects`](Self::collect_objects).
     pub async fn delete(&self, entities: &[Entity], is_removal: bool) -> Result<(), StoreError> {
-        let delete = |connection| Self::delete_entities(connection, self.objects(), entities, is_removal);
-        self.run_once("delete", delete).await
+        const OPERATION: &str = "delete";
+        let delete = |connection| Self::delete_entities(connection, entities, is_removal);
+        let objects = self.run_once(OPERATION, delete).await?;
+        let store = self.clone();
+        let deletion = tokio::spawn(async move {
+            if let Err(error) = store.delete_unneeded(OPERATION, &objects).await {
+                let error: &dyn Error = &error;
+                tracing::warn!(error, "objects of deleted files stay until the next collection");
+            }
+        });
+        // In a task, since no row names the objects any more if the caller stops waiting.
+        let _ = deletion.await;
+        Ok(())
     }
 
     /// Returns the list of removals, the oldest first.
@@ -152,17 +165,18 @@ impl Store {
         .await?;
         let erased = erase(&mut transaction, erased()).await?;
         derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
+        // Before the commit: if it fails, the rows still name them, and the erasure is repeated.
         delete_unneeded(&mut transaction, objects, &erased).await?;
         transaction.commit().await?;
         Ok(added)
     }
 
+    /// Returns the objects that the rows named.
     async fn delete_entities(
         mut connection: PooledConnection,
-        objects: Option<&Objects>,
         entities: &[Entity],
         is_removal: bool,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<Vec<ObjectDigest>, sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, entities).await?;
@@ -179,10 +193,10 @@ impl Store {
             let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
             record.bind(bytes).execute(&mut *transaction).await?;
         }
-        let erased = erase(&mut transaction, entities).await?;
+        let objects = erase(&mut transaction, entities).await?;
         derive_chartsets(&mut transaction, &sets, None).await?;
-        delete_unneeded(&mut transaction, objects, &erased).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        Ok(objects)
     }
 
     async fn delete_removal(

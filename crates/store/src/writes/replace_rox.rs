@@ -15,7 +15,7 @@ use crate::connection::removal_lock;
 use crate::schema::chart_row::new_chart_columns;
 use crate::schema::statement_columns::{Columns, Parameters};
 use crate::schema::stored_files::{NewFiles, parse_object};
-use crate::writes::object_upkeep::{delete_unneeded, is_withdrawn};
+use crate::writes::object_upkeep::is_withdrawn;
 use crate::writes::removal::{derive_chartsets, lock_chartsets};
 use crate::{Store, StoreError};
 
@@ -27,22 +27,26 @@ impl Store {
     /// the time of the change, if one is given: those of a mirror have the times of the original.
     ///
     /// # Errors
-    /// The store failed, or the draft has no ROX file.
+    /// The store failed, or the draft has no ROX file. If only the object of the earlier file could not be
+    /// deleted, the replacement is in force, and [`collect_objects`](Self::collect_objects) deletes it.
     pub async fn replace_rox(
         &self,
         draft: &ChartDraft,
         updated_at_ms: Option<i64>,
     ) -> Result<bool, StoreError> {
         let replace = |connection| Self::try_replace_rox(connection, self.objects(), draft, updated_at_ms);
-        self.run_once("replace ROX file", replace).await
+        let (is_stored, earlier) = self.run_once("replace ROX file", replace).await?;
+        self.delete_unneeded("delete the object of the replaced ROX file", earlier.as_slice()).await?;
+        Ok(is_stored)
     }
 
+    /// Returns whether the chart is stored, and the object that its row named.
     async fn try_replace_rox(
         mut connection: PooledConnection,
         objects: Option<&Objects>,
         draft: &ChartDraft,
         updated_at_ms: Option<i64>,
-    ) -> Result<bool, sqlx::Error> {
+    ) -> Result<(bool, Option<ObjectDigest>), sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, [&Entity::Chart(draft.hash)]).await?;
@@ -77,9 +81,8 @@ impl Store {
             .fetch_one(&mut *transaction)
             .await?;
         derive_chartsets(&mut transaction, &sets, updated_at_ms).await?;
-        delete_unneeded(&mut transaction, objects, earlier.as_slice()).await?;
         transaction.commit().await?;
-        Ok(replaced > 0)
+        Ok((replaced > 0, earlier))
     }
 }
 

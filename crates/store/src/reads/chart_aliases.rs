@@ -17,7 +17,7 @@ pub enum ChartIdentifier {
     AlphaBeatmapId(u64),
 }
 
-/// Selects the charts with these identifiers, of the first 1,000 whose files claim one.
+/// Selects the charts with these identifiers, of 1,000 whose files claim one: for an id, of the best sources.
 const IDENTIFY_CHARTS: &str = "SELECT asked.alias, NULL::bigint, found.hash
      FROM (SELECT DISTINCT unnest($1::bytea[]) AS alias) AS asked CROSS JOIN LATERAL (
          SELECT chart.hash FROM (
@@ -32,7 +32,7 @@ const IDENTIFY_CHARTS: &str = "SELECT asked.alias, NULL::bigint, found.hash
      FROM (SELECT DISTINCT unnest($2::bigint[]) AS id) AS asked CROSS JOIN LATERAL (
          SELECT chart.hash FROM (
              SELECT chartset_id, chart_hash, source_rank FROM chartset_charts
-             WHERE alpha_beatmap_id = asked.id LIMIT 1000
+             WHERE alpha_beatmap_id = asked.id ORDER BY source_rank, chartset_id LIMIT 1000
          ) AS member
          JOIN chartsets AS chartset ON chartset.id = member.chartset_id
          JOIN charts AS chart ON chart.hash = member.chart_hash

@@ -178,7 +178,7 @@ impl Store {
         self.revert_above("revert all migrations", 0).await
     }
 
-    async fn revert_above(&self, operation: &'static str, version: i64) -> Result<(), StoreError> {
+    pub(crate) async fn revert_above(&self, operation: &'static str, version: i64) -> Result<(), StoreError> {
         let mut connection = self.migration_connection(operation).await?;
         let result = revert(&MIGRATOR, &mut connection, version).await;
         finish(operation, connection, result).await
@@ -218,9 +218,12 @@ async fn apply(migrator: &Migrator, connection: &mut PgConnection) -> Result<(),
 
 /// Reverts the migrations above a version.
 async fn revert(migrator: &Migrator, connection: &mut PgConnection, to: i64) -> Result<(), MigrateError> {
+    let applied = connection.list_applied_migrations(&migrator.table_name).await?;
+    let is_applied = |version| applied.iter().any(|applied| applied.version == version);
     let down = migrator.iter().rev().filter(|migration| migration.migration_type.is_down_migration());
-    for migration in down.filter(|migration| migration.version > to) {
+    for migration in down.filter(|migration| migration.version > to && is_applied(migration.version)) {
         set_lock_timeout(migration, connection).await?;
+        drop_earlier_index(migration, connection).await?;
         migrator.undo(&mut *connection, migration.version - 1).await?;
     }
     Ok(())

@@ -207,6 +207,18 @@ async fn an_index_of_an_interrupted_attempt_is_created_again() {
     }
 }
 
+/// Migration 15 drops an index, which its reverse creates.
+#[tokio::test]
+async fn an_interrupted_revert_is_repeated() {
+    let database = TestDatabase::migrated().await;
+    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+    store.revert_above("revert", 15).await.unwrap();
+    let left = "CREATE INDEX chartset_charts_by_beatmap ON chartset_charts (alpha_beatmap_id)";
+    let _ = database.psql(left);
+    store.revert_above("revert", 14).await.unwrap();
+    store.migrate().await.unwrap();
+}
+
 /// The second process has no snapshot while it waits, so that the index is completed.
 #[tokio::test]
 async fn two_processes_create_an_index_concurrently() {

@@ -133,9 +133,12 @@ async fn charts_are_identified_by_digests_and_ids() {
     catalogue.put(&folder(1, [with_aliases(1, &[1, 2], &[]), with_aliases(2, &[3], &[])]), 10).await;
     let in_pack = ChartsetDraft { exact_source: Some(beta(5)), ..folder(2, [chart(3)]) };
     catalogue.put(&in_pack, 10).await;
-    // Another file claims the id of chart 1, in a set of the game.
-    let mut claiming = with_aliases(4, &[], &[]);
-    claiming.alpha_beatmap_id = Some(1_001);
+    // Other files claim the id of chart 1: many, and one in a set of the game.
+    let claiming = |number| ChartDraft { alpha_beatmap_id: Some(1_001), ..chart(number) };
+    for set in [10, 11] {
+        catalogue.put(&folder(set.into(), (0..600).map(|number| claiming(1_000 * set + number))), 10).await;
+    }
+    let claiming = claiming(4);
     catalogue.put(&ChartsetDraft { exact_source: Some(alpha(9)), ..folder(3, [claiming]) }, 10).await;
     let identifiers = [
         ChartIdentifier::Md5(md5(2)),

@@ -95,6 +95,15 @@ async fn ingest_can_be_interrupted_at_its_end() {
 }
 
 #[tokio::test]
+async fn ingest_without_its_report_is_not_complete() {
+    let (database, library) = (Database::new().await, Library::new());
+    library.osu("alpha/1 one/a.osu", ChartSpec::default());
+    let run = database.try_run(&["ingest", &library.argument(), "--report", "/dev/full"]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert_eq!(database.0.psql("SELECT count(completed_at_ms) FROM last_ingest"), "0");
+}
+
+#[tokio::test]
 async fn ingest_can_be_interrupted_during_an_outage() {
     let server = PrivatePostgres::start();
     let database = Database(TestDatabase::create_on(server.url()));

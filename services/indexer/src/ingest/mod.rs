@@ -103,7 +103,7 @@ pub(crate) async fn ingest(
         if let Ok(Completion::All) = completion {
             completion = tokio::select! {
                 () = signalled => Ok(Completion::Interrupted),
-                completed = complete(store, &report) => completed.map(|()| Completion::All),
+                completed = complete(store, &report, reported.is_ok()) => completed.map(|()| Completion::All),
             };
         }
         if !matches!(completion, Ok(Completion::All)) {
@@ -119,13 +119,13 @@ pub(crate) async fn ingest(
 }
 
 /// Does what follows from the chartsets of an ingest that has processed all inputs.
-async fn complete(store: &Store, report: &Report) -> Result<()> {
+async fn complete(store: &Store, report: &Report, is_reported: bool) -> Result<()> {
     // First, since a client finds no chart that is not in it.
     filter::build(store, Due::AnyChange).await?;
     // Of new charts in removed chartsets.
     store.withdraw_objects().await?;
     percentiles::compute(store, report.has_changes()).await?;
-    if report.failed() == 0 {
+    if is_reported && report.failed() == 0 {
         retry_store_call(&CancellationToken::new(), || store.record_ingest_end()).await?;
     }
     Ok(())

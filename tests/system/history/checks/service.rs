@@ -52,7 +52,7 @@ pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<Stri
 }
 
 pub(super) fn unavailable(history: &History) -> Vec<(Moment, String)> {
-    // When a replica last gave each response.
+    // When the last request began that was answered: freshness counts from then.
     let mut served: BTreeMap<(Target, &Request), Moment> = BTreeMap::new();
     let mut violations = Vec::new();
     let mut exchanges: Vec<_> = history.recorded.exchanges.iter().collect();
@@ -80,7 +80,7 @@ pub(super) fn unavailable(history: &History) -> Vec<(Moment, String)> {
             }
         }
         if matches!(status, 200 | 302) {
-            served.insert((*target, request), *end);
+            served.insert((*target, request), *start);
         }
     }
     violations

@@ -81,6 +81,20 @@ pageTest("the modules of the identification have at most 38 KB as gzip", {}, asy
   assert.ok(bytes <= 38 * 1024, `${bytes} bytes`);
 });
 
+pageTest("a long chart does not block the page", {}, async (page) => {
+  await page.addInitScript(() => {
+    globalThis.longest = 0;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) globalThis.longest = Math.max(longest, duration);
+    }).observe({ type: "longtask", buffered: true });
+  });
+  await page.goto(`/charts/${site.longChart}`);
+  await page.locator("#preview[data-verified=true]").waitFor();
+  const longest = await page.evaluate(() => globalThis.longest);
+  console.log(`longest task ${longest.toFixed(0)} ms`);
+  assert.ok(longest < 500, `${longest} ms`);
+});
+
 /** The time of a frame is that of its callback, with the processor slowed down four times. */
 pageTest("frames of a long chart take at most 4 ms", {}, async (page) => {
   await page.goto(`/charts/${site.longChart}#t=60`);

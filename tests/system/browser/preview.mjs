@@ -328,20 +328,6 @@ pageTest("the sheet of a long chart has pages of one scale", {}, async (page) =>
   assert.equal((await times())[0], "0:00");
 });
 
-pageTest("a long chart does not block the page", {}, async (page) => {
-  await page.addInitScript(() => {
-    globalThis.longest = 0;
-    new PerformanceObserver((list) => {
-      for (const { duration } of list.getEntries()) globalThis.longest = Math.max(longest, duration);
-    }).observe({ type: "longtask", buffered: true });
-  });
-  await open(page, `/charts/${site.longChart}`);
-  assert.equal(await section(page).getAttribute("data-verified"), "true");
-  const longest = await page.evaluate(() => globalThis.longest);
-  console.log(`longest task ${longest.toFixed(0)} ms`);
-  assert.ok(longest < 500, `${longest} ms`);
-});
-
 pageTest("a preview of other notes is noticed", {}, async (page) => {
   const { chart } = await aSet();
   const preview = await api(`/api${chart}/preview`);

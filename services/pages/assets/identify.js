@@ -224,8 +224,9 @@ async function showLibrary() {
 }
 
 function folderLine({ name, files, charts, readAt, isComplete, handle }) {
-  const at = new Date(readAt).toISOString();
-  const time = element("time", { dateTime: at }, at.slice(0, 10));
+  const at = new Date(readAt);
+  // The local day in the format of the pages: that of Sweden.
+  const time = element("time", { dateTime: at.toISOString() }, at.toLocaleDateString("sv"));
   const numbers = `: ${counted(charts, "chart")} in ${counted(files, "file")}, ${isComplete ? "" : "not completely "}read `;
   const line = element("li", {}, element("b", {}, element("bdi", {}, name)), numbers, time, " ");
   if (!handle) return line;

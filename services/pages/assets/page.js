@@ -506,8 +506,10 @@ function addShelfButtons() {
 }
 
 function toggleShelf(event) {
-  const { shelf: hash } = event.target.closest?.("[data-shelf]")?.dataset ?? {};
-  if (!hash || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const control = event.target.closest?.("[data-shelf]");
+  const opensLink = control?.matches("a") && (event.ctrlKey || event.metaKey || event.shiftKey);
+  if (!control || opensLink) return;
+  const hash = control.dataset.shelf;
   event.preventDefault();
   const hashes = chosen();
   const others = hashes.filter((other) => other !== hash);

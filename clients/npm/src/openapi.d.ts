@@ -764,7 +764,9 @@ export interface components {
         ChartsetList: {
             /** @description Only if a part of `query` looks like a filter but is none: `token`, the part as it was typed, and `reason`, what is wrong. See [Typed query](/docs/api/chartset-list#typed-query) ([extension](/docs/api/extensions)) */
             hints?: {
+                /** @description What is wrong, and what the filter accepts. */
                 reason: string;
+                /** @description The part, as it was typed. */
                 token: string;
             }[];
             /** @description The chartsets of the page */

@@ -597,9 +597,11 @@ class SearchFilters(TypedDict):
 
 
 class ChartsetListHint(TypedDict):
-    """A part of `query` that was searched for as text, although it looks like a filter."""
+    """Why a part of a typed query is searched for as text, although it looks like a filter."""
     token: str
+    """The part, as it was typed."""
     reason: str
+    """What is wrong, and what the filter accepts."""
 
 
 BatchLookupItem: TypeAlias = KnownBatchItem | UnknownBatchItem

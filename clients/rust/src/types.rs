@@ -743,13 +743,13 @@ pub struct SearchFilters {
     pub per_page: Option<u8>,
 }
 
-/// A part of `query` that was searched for as text, although it looks like a filter.
+/// Why a part of a typed query is searched for as text, although it looks like a filter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartsetListHint {
-    /// The field `token`.
+    /// The part, as it was typed.
     pub token: String,
-    /// The field `reason`.
+    /// What is wrong, and what the filter accepts.
     pub reason: String,
 }
 

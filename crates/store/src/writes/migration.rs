@@ -218,6 +218,7 @@ async fn apply(migrator: &Migrator, connection: &mut PgConnection) -> Result<(),
 
 /// Reverts the migrations above a version.
 async fn revert(migrator: &Migrator, connection: &mut PgConnection, to: i64) -> Result<(), MigrateError> {
+    connection.ensure_migrations_table(&migrator.table_name).await?;
     let applied = connection.list_applied_migrations(&migrator.table_name).await?;
     let is_applied = |version| applied.iter().any(|applied| applied.version == version);
     let down = migrator.iter().rev().filter(|migration| migration.migration_type.is_down_migration());

@@ -300,7 +300,7 @@ impl Store {
         let find =
             |mut connection: PooledConnection| async move { unneeded(&mut connection, digests, &[]).await };
         for digests in self.run_once(COLLECT, find).await?.chunks(DELETED_OBJECTS) {
-            for digest in self.delete_unneeded(COLLECT, digests).await? {
+            for digest in self.delete_unneeded_objects(COLLECT, digests).await? {
                 collected.deleted += 1;
                 collected.deleted_bytes += sizes.get(&digest).copied().unwrap_or_default();
             }
@@ -309,11 +309,14 @@ impl Store {
     }
 
     /// Deletes those of these objects that no row needs, and returns them. Ingests wait for it.
-    pub(crate) async fn delete_unneeded(
+    pub(crate) async fn delete_unneeded_objects(
         &self,
         operation: &'static str,
         digests: &[ObjectDigest],
     ) -> Result<Vec<ObjectDigest>, StoreError> {
+        if digests.is_empty() || self.objects().is_none() {
+            return Ok(Vec::new());
+        }
         self.run_once(operation, |mut connection| async move {
             let mut transaction = connection.begin().await?;
             removal_lock::lock_out_ingests(&mut transaction).await?;

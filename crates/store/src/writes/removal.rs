@@ -85,7 +85,7 @@ impl Store {
         let objects = self.run_once(OPERATION, delete).await?;
         let store = self.clone();
         let deletion = tokio::spawn(async move {
-            if let Err(error) = store.delete_unneeded(OPERATION, &objects).await {
+            if let Err(error) = store.delete_unneeded_objects(OPERATION, &objects).await {
                 let error: &dyn Error = &error;
                 tracing::warn!(error, "objects of deleted files stay until the next collection");
             }

@@ -36,7 +36,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let replace = |connection| Self::try_replace_rox(connection, self.objects(), draft, updated_at_ms);
         let (is_stored, earlier) = self.run_once("replace ROX file", replace).await?;
-        self.delete_unneeded("delete the object of the replaced ROX file", earlier.as_slice()).await?;
+        let operation = "delete the object of the replaced ROX file";
+        self.delete_unneeded_objects(operation, earlier.as_slice()).await?;
         Ok(is_stored)
     }
 

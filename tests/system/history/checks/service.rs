@@ -52,7 +52,7 @@ pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<Stri
 }
 
 pub(super) fn unavailable(history: &History) -> Vec<(Moment, String)> {
-    // When the last request began that was answered: freshness counts from then.
+    // When the last successful request for each response began: it may be as old as that.
     let mut served: BTreeMap<(Target, &Request), Moment> = BTreeMap::new();
     let mut violations = Vec::new();
     let mut exchanges: Vec<_> = history.recorded.exchanges.iter().collect();

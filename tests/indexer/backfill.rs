@@ -6,11 +6,8 @@ const CLEAR: &str = "UPDATE charts SET density_curve = NULL";
 /// As charts of an older version.
 const CLEAR_ANALYSIS: &str = "UPDATE charts SET rating = NULL, patterns = NULL, analysis_version = 0";
 
-/// What is computed of all charts.
-const STORED: &str =
-    "SELECT encode(hash, 'hex'), encode(density_curve, 'hex'), rating, encode(patterns, 'hex'),
-                             analysis_version
-                      FROM charts ORDER BY hash";
+/// All charts, without what a removal changes.
+const STORED: &str = "SELECT to_jsonb(charts) - 'removed_at_ms' FROM charts ORDER BY hash";
 
 /// What is computed of the stored ROX files equals what the ingest stored.
 #[tokio::test]

@@ -68,11 +68,11 @@ pub struct ChartMetadata {
     /// As the file spells it, in any script.
     pub artist: String,
     /// Title in Latin letters, if it differs from the original one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub title_romanised: Option<String>,
     /// Artist in Latin letters, if it differs from the original one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub artist_romanised: Option<String>,
     /// Author of the chart.

@@ -32,7 +32,7 @@ pub struct ChartsetRecord {
     /// When the chartset last changed in the index, in Unix epoch milliseconds. Lists are ordered by it.
     pub updated_at_ms: i64,
     /// The set or pack that the charts were read from: their source with the confidence `exact`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub exact_source: Option<PublicSource>,
     /// The charts, ordered by keys, then average density, then hash. At least one.

@@ -126,7 +126,7 @@ pub struct ExportManifest {
     /// Version of the format of the files: [`ExportManifest::FORMAT_VERSION`].
     pub format_version: u32,
     /// The database that numbered the changes; omitted by programs before this field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lineage: Option<Lineage>,
     /// The last number of the change feed in the snapshot.
@@ -141,15 +141,15 @@ pub struct ExportManifest {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_charts: u64,
     /// How to reach the operator of the index, if the operator says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub contact: Option<String>,
     /// The licence of the records, an SPDX identifier or a URL, if the operator says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub license: Option<String>,
     /// The URL of the terms of use, if the operator has some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub terms: Option<String>,
     /// All files but the manifest itself and its signature.

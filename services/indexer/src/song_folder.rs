@@ -30,7 +30,7 @@ pub(crate) struct RefusedFile {
     /// The path of the file below the library root.
     pub(crate) file: String,
     /// The chart, if other charts of the file are indexed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) chart: Option<String>,
     pub(crate) kind: RefusalKind,
     /// What is wrong, with details.

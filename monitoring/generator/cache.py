@@ -136,7 +136,7 @@ def hits():
                 (
                     "store",
                     "PostgreSQL or search",
-                    "Filled: this request ran the fill. Joined: it waited for the fill of another. Older: the fill "
+                    "Filled: this request started the fill. Joined: it waited for the fill of another. Older: the fill "
                     "failed, took too long or was not possible, and an older response was served. Dropped: the "
                     "request ended before the fill.",
                 ),

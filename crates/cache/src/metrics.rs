@@ -22,7 +22,7 @@ pub(crate) enum Read {
     RedisHit,
     /// Redis has no response that may be served, or is unavailable.
     RedisMiss,
-    /// The request ran the fill.
+    /// The request started the fill.
     Filled,
     /// The request waited for the fill of another one, or came when that had just completed.
     Joined,

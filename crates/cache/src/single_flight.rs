@@ -5,15 +5,10 @@
 //! [`Waiter`].
 
 use std::collections::HashMap;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ahash::RandomState;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::Span;
 
@@ -109,7 +104,7 @@ impl Shard {
     pub(crate) fn join(&self, key: &CacheKey, may_join: impl FnOnce(Version) -> bool) -> Option<Waiter> {
         let fill = self.in_flight.get(key).filter(|fill| may_join(fill.version))?;
         let joined_span = (!fill.span.is_disabled()).then(|| fill.span.clone());
-        Some(Waiter { own_fill: None, joined_span, outcome: fill.outcome.clone() })
+        Some(Waiter { joined_span, has_started_fill: false, outcome: fill.outcome.clone() })
     }
 
     /// The version at which the fill in flight for a key started.
@@ -173,40 +168,23 @@ impl Drop for FillHandle {
     }
 }
 
-/// Waits for the outcome of a fill. The waiter of the request that started the fill also runs it.
+/// Waits for the outcome of a fill.
 pub(crate) struct Waiter {
-    own_fill: Option<OwnFill>,
-    /// The span of a fill that another request started.
+    /// The span of the fill, if another request started it.
     joined_span: Option<Span>,
+    has_started_fill: bool,
     outcome: OutcomeReceiver,
 }
 
-/// A fill that is polled by the request that started it.
-///
-/// In a task of its own, a fill would have to wake the request when it completes, and with it another thread:
-/// more work than all the rest of many fills. But other requests wait for it as well, so when the request is
-/// dropped, the fill continues in a task after all.
-struct OwnFill {
-    future: Option<BoxedFill>,
-    runtime: Handle,
-}
-
-type BoxedFill = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 impl Waiter {
-    /// A waiter that runs this fill, which sends its outcome to the receiver. The fill makes no progress until
-    /// the waiter is polled or dropped.
-    pub(crate) fn with_fill(
-        outcome: OutcomeReceiver,
-        fill: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
-        let own_fill = OwnFill { future: Some(Box::pin(fill)), runtime: Handle::current() };
-        Self { own_fill: Some(own_fill), joined_span: None, outcome }
+    /// The waiter of the request that started the fill.
+    pub(crate) const fn of_started(outcome: OutcomeReceiver) -> Self {
+        Self { joined_span: None, has_started_fill: true, outcome }
     }
 
-    /// Whether it runs the fill, which this request started.
-    pub(crate) const fn runs_fill(&self) -> bool {
-        self.own_fill.is_some()
+    /// Whether this request started the fill.
+    pub(crate) const fn has_started_fill(&self) -> bool {
+        self.has_started_fill
     }
 
     /// Links the current span to that of the fill that it joined.
@@ -219,44 +197,8 @@ impl Waiter {
 
     /// Waits until the fill has completed.
     pub(crate) async fn completed(&mut self) -> Completed {
-        let Self { own_fill, outcome, .. } = self;
-        let abandoned = || Completed::failed(FillError::Abandoned);
-        let Some(fill) = own_fill else {
-            return match outcome.wait_for(Option::is_some).await {
-                Ok(completed) => completed.clone().unwrap_or_else(abandoned),
-                Err(_) => abandoned(),
-            };
-        };
-        poll_fn(|context| {
-            let is_over = fill.poll(context).is_ready();
-            let completed = outcome.borrow().clone();
-            match completed {
-                Some(completed) => Poll::Ready(completed),
-                None if is_over => Poll::Ready(abandoned()),
-                None => Poll::Pending,
-            }
-        })
-        .await
-    }
-}
-
-impl OwnFill {
-    /// Polls the fill. A panic ends the fill only: the request gets [`FillError::Abandoned`].
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(mut future) = self.future.take() else { return Poll::Ready(()) };
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
-        if matches!(polled, Ok(Poll::Pending)) {
-            self.future = Some(future);
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
-}
-
-impl Drop for OwnFill {
-    fn drop(&mut self) {
-        if let Some(future) = self.future.take() {
-            self.runtime.spawn(future);
-        }
+        let completed = self.outcome.wait_for(Option::is_some).await;
+        let completed = completed.ok().and_then(|completed| completed.clone());
+        completed.unwrap_or_else(|| Completed::failed(FillError::Abandoned))
     }
 }

@@ -12,6 +12,7 @@ use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
 use crate::redis_writes::{MAX_QUEUED, QueuedWrite};
 use crate::single_flight::{AnsweredBy, Completed, FillHandle, FillResult, Waiter};
+use crate::sync::spawn;
 use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind};
 
 /// Why a fill is started.
@@ -52,7 +53,7 @@ impl Cache {
             }
             Joined::Fill(mut waiter) => {
                 waiter.link_span();
-                self.count_outcome(kind, waiter.runs_fill(), self.wait(key, waiter)).await
+                self.count_outcome(kind, waiter.has_started_fill(), self.wait(key, waiter)).await
             }
         }
     }
@@ -84,17 +85,17 @@ impl Cache {
     async fn count_outcome(
         &self,
         kind: Kind,
-        runs_fill: bool,
+        has_started_fill: bool,
         completed: impl Future<Output = Completed>,
     ) -> FillResult {
-        let succeeded = if runs_fill { Read::Filled } else { Read::Joined };
+        let succeeded = if has_started_fill { Read::Filled } else { Read::Joined };
         let mut count = self.metrics.count_on_drop(kind, Read::Dropped);
         let Completed { outcome, answered_by } = completed.await;
         count.read = match (&outcome, answered_by) {
             (Err(_), _) => Some(Read::Error),
             (Ok(_), AnsweredBy::Older) => Some(Read::Older),
             // The store was not read.
-            (Ok(_), AnsweredBy::Redis) if runs_fill => None,
+            (Ok(_), AnsweredBy::Redis) if has_started_fill => None,
             (Ok(_), AnsweredBy::Redis | AnsweredBy::Store) => Some(succeeded),
         };
         outcome
@@ -109,10 +110,10 @@ impl Cache {
     {
         if !self.failed_recently(&key)
             && let Joined::Fill(mut waiter) = self.join_or_start(key, Purpose::Refresh, fill)
-            && waiter.runs_fill()
+            && waiter.has_started_fill()
         {
             let this = Arc::clone(self);
-            tokio::spawn(async move {
+            spawn(async move {
                 let completed = waiter.completed().await;
                 // If it failed or was refused, no request has an older response instead of its own.
                 if completed.outcome.is_ok() && completed.answered_by == AnsweredBy::Store {
@@ -142,8 +143,9 @@ impl Cache {
             (handle, outcome, span)
         };
         let this = Arc::clone(self);
-        let fill = async move { this.run(key, purpose, handle, fill).await };
-        Joined::Fill(Waiter::with_fill(outcome, fill.instrument(span)))
+        // A task of its own, since it goes on if this request is dropped: others may have joined it.
+        spawn(async move { this.run(key, purpose, handle, fill).await }.instrument(span));
+        Joined::Fill(Waiter::of_started(outcome))
     }
 
     /// Runs a fill to its completion: reads Redis, and then the store.
@@ -234,7 +236,7 @@ impl Cache {
         if let Some(mut writer) = pushed.writer {
             let this = Arc::clone(self);
             // In a task, so that the waiters do not wait for the encoding either.
-            tokio::spawn(async move {
+            spawn(async move {
                 while let Some(writes) = writer.next() {
                     let records: Vec<_> = writes.into_iter().map(|write| this.new_record(write)).collect();
                     let dropped = this.redis.write(&records).await;

@@ -63,7 +63,7 @@ impl Cache {
 
     /// Returns the response from memory, from Redis, or from the fill.
     ///
-    /// The fill continues in a task of its own when this future is dropped, and its response is cached.
+    /// The fill is a task of its own: it continues when this future is dropped, and its response is cached.
     /// Concurrent requests for the key share its outcome, including an error; the next request after an error
     /// tries again. If the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older
     /// response is returned if there is one.

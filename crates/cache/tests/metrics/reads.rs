@@ -9,6 +9,7 @@ use chart_index_domain::ReadError;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
+use tokio::task::yield_now;
 
 use crate::support::{Replica, Store, eventually, key, version, wait_for_records};
 use crate::{ReadResult, assert_reads, hanging, memory_only, reads};
@@ -79,7 +80,7 @@ async fn refresh_without_a_permit_is_not_counted() {
     replica.clock.advance(Duration::from_mins(12));
     assert_eq!(replica.read(key(1), &store).await, version(0));
     eventually(async || replica.cache.stats().shed == 1).await;
-    tokio::task::yield_now().await;
+    yield_now().await;
     let expected = [("memory miss", 2.0), ("memory stale", 1.0), ("redis miss", 3.0), ("store filled", 1.0)];
     assert_reads(&telemetry, &expected);
 }
@@ -148,6 +149,7 @@ async fn dropped_request_is_counted() {
         let mut first = pin!(cache.get(key(1), hanging));
         let mut second = pin!(cache.get(key(1), hanging));
         assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        yield_now().await;
         assert_eq!(fills_in_flight(), Some(1));
     }
     assert_reads(&telemetry, &[("memory miss", 2.0), ("store dropped", 2.0)]);

@@ -8,6 +8,7 @@ use chart_index_domain::search::Engine;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
+use tokio::task::yield_now;
 
 use crate::support::{Replica, key};
 use crate::{hanging, memory_only};
@@ -49,6 +50,7 @@ async fn fills_in_flight_are_reported_by_pool() {
     for fill in &mut fills {
         assert!(poll!(pin!(fill)).is_pending());
     }
+    yield_now().await;
     assert_eq!(in_flight(), [3, 2, 1]);
 }
 

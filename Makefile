@@ -36,7 +36,7 @@ history: ## Check random histories of operations and faults over the whole syste
 findings: ## Run the scripts in findings and say what has changed (options: FINDINGS)
 	@scripts/findings $(FINDINGS)
 
-load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
+load: ## Load-test the service side by side with nginx, under five minutes (options: LOAD)
 load-full: ## The same with 1,000,000 charts and all scenarios, about 45 minutes, the first time an hour (options: LOAD)
 load-full load:
 	@scripts/servers install postgres redis nginx wrk valgrind

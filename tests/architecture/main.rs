@@ -74,8 +74,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 /// Libraries on which only these packages may depend directly.
 const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("askama", &["pages"]),
-    // The load tests compare the service with a plain handler that uses it.
-    ("sqlx", &["store", "benchmarks"]),
+    ("sqlx", &["store"]),
     ("pyo3", &["python"]),
     // The client reads hash filters, which the indexer writes.
     ("xorf", &["client"]),

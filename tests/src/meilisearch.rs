@@ -54,16 +54,6 @@ impl PrivateMeilisearch {
         format!("http://{}", self.address)
     }
 
-    /// The loopback address on which the server listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The process id of the server.
-    pub fn process_id(&self) -> u32 {
-        self.child.lock().expect("no test panicked").id()
-    }
-
     /// The output of `meilisearch --version`.
     pub fn version(&self) -> String {
         let output = Command::new(&self.program).arg("--version").output().expect("meilisearch starts");
@@ -95,7 +85,7 @@ impl PrivateMeilisearch {
     }
 
     fn signal(&self, signal: &str) {
-        send_signal(self.process_id(), signal);
+        send_signal(self.child.lock().expect("no test panicked").id(), signal);
     }
 
     fn wait_until_it_listens(&self) {

@@ -1,4 +1,4 @@
-//! Latencies at a fixed rate, of the service and of what it is compared with.
+//! Latencies at a fixed rate, of the service and of nginx.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

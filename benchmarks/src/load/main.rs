@@ -1,4 +1,4 @@
-//! Load tests: named scenarios against the service, side by side with what it is compared with.
+//! Load tests: named scenarios against the service, side by side with nginx.
 //!
 //! `benchmarks/README.md` describes how to run them and what they measure.
 
@@ -37,7 +37,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compare the service with nginx and others, side by side: requests per second and CPU time per request
+    /// Compare the service with nginx, side by side: requests per second and CPU time per request
     Compare(ScenarioArguments),
     /// Measure latencies at a fixed rate (open loop), and verify responses and limits
     Latency {
@@ -56,13 +56,6 @@ enum Command {
         form: Form,
         #[command(flatten)]
         common: CommonArguments,
-    },
-    /// Serve charts like a plain axum and sqlx handler, for comparisons
-    #[command(hide = true)]
-    PlainHandler {
-        /// URL of the database
-        #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-        database_url: String,
     },
 }
 
@@ -89,7 +82,7 @@ struct CommonArguments {
     /// Charts in the catalogue, which is generated once for each size; by default 10,000, or those of the form
     #[arg(long, value_name = "N")]
     charts: Option<u64>,
-    /// Connections of wrk and pgbench
+    /// Connections of wrk
     #[arg(long, default_value_t = 16, value_name = "N")]
     connections: usize,
     /// Folder for the tables in Markdown and all rounds in JSON
@@ -110,7 +103,6 @@ async fn main() -> Result<()> {
 
 async fn run(command: Command) -> Result<()> {
     let (plan, common) = match command {
-        Command::PlainHandler { database_url } => return target::serve_plain_handler(&database_url).await,
         Command::Compare(arguments) => arguments.plan(Measurement::Comparison),
         Command::Latency { arguments, rate } => {
             arguments.plan(|schedule| Measurement::Latency { schedule, rate })

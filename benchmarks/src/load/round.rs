@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use crate::cpu::{CoreTimes, Cores, cpu_time, ended_children_cpu_time, ratio};
-use crate::generator::ClosedLoop;
+use crate::generator::{Sent, Wrk};
 use crate::target::{Role, Target};
 
 /// Above this share of their time the cores of the generator may limit the load: the round is void.
@@ -24,7 +24,7 @@ pub(crate) struct Variant {
     /// The name in reports.
     pub(crate) name: &'static str,
     target: Rc<Target>,
-    load: ClosedLoop,
+    load: Wrk,
     /// Whether Redis is emptied before each round.
     is_cold: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Schedule {
 
 impl Variant {
     /// A target with its load.
-    pub(crate) const fn new(name: &'static str, target: Rc<Target>, load: ClosedLoop) -> Self {
+    pub(crate) const fn new(name: &'static str, target: Rc<Target>, load: Wrk) -> Self {
         Self { name, target, load, is_cold: false }
     }
 
@@ -76,7 +76,7 @@ impl Variant {
     }
 
     /// Sends requests for this time.
-    pub(crate) async fn run(&self, seconds: u64, number: usize) -> Result<crate::generator::Sent> {
+    pub(crate) async fn run(&self, seconds: u64, number: usize) -> Result<Sent> {
         if self.is_cold {
             self.target.empty_redis();
         }

@@ -21,7 +21,7 @@ pub(crate) struct Setup {
     /// Holds the catalogue; `None` if it is not installed or not needed.
     pub(crate) search_node: Option<SearchNode>,
     pub(crate) cores: Cores,
-    /// Connections of wrk and pgbench.
+    /// Connections of wrk.
     pub(crate) connections: usize,
 }
 

@@ -6,41 +6,37 @@ use anyhow::{Context, Result, bail, ensure};
 use chart_index_tests::{Client, Response};
 
 use super::Setup;
-use crate::generator::{ClosedLoop, Pgbench, RequestLine, Wrk};
+use crate::generator::{RequestLine, Wrk};
 use crate::round::Variant;
-use crate::scenario::{Expected, Received, Request, Requests, Scenario, own_address};
-use crate::target::{
-    CachedFile, PlainHandler, Role, SearchNode, ServiceForm, Target, files, proxy_cache, service, statement,
-};
+use crate::scenario::{Received, Request, Requests, Scenario, own_address};
+use crate::target::{CachedFile, SearchNode, ServiceForm, Target, files, service};
 
 /// Client addresses.
 const CLIENTS: u32 = 1_000_000;
-/// Statements of pgbench: each is prepared on each connection.
-const STATEMENTS: usize = 100;
 /// Requests whose responses are compared before the rounds.
 const CHECKED: usize = 1_000;
 /// The `Accept-Encoding` of a browser.
 const BROWSER_ENCODINGS: &str = "gzip, deflate, br, zstd";
-/// Different searches that are recorded.
-const RECORDED: usize = 2_000;
 
 impl Setup {
     /// Starts the targets of a scenario.
     pub(super) async fn variants(&self, scenario: Scenario) -> Result<Vec<Variant>> {
         let requests = scenario.requests(&self.catalogue)?;
-        match scenario {
-            Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k => self.cached(&requests).await,
-            Scenario::LookupNotModified => self.not_modified(&requests).await,
-            Scenario::LookupZipf => self.popular(&requests).await,
-            Scenario::LookupMiss => self.misses(&requests).await,
-            Scenario::UnknownHashes => self.unknown(&requests),
+        let variants = match scenario {
+            Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k => self.cached(&requests).await?,
+            Scenario::LookupNotModified => self.not_modified(&requests).await?,
+            Scenario::LookupZipf | Scenario::LookupMiss | Scenario::UnknownHashes => {
+                self.without_files(scenario, &requests).await?
+            }
             Scenario::ListHot | Scenario::ListZipf | Scenario::ListMiss | Scenario::DeepPages => {
-                self.lists(scenario, &requests).await
+                self.lists(scenario, &requests)?
             }
             Scenario::Browse | Scenario::Abuser | Scenario::Overload => {
                 bail!("{} is an open loop: `load latency {0}`", scenario.name())
             }
-        }
+        };
+        let is_cold = scenario.is_cold();
+        Ok(variants.into_iter().map(|variant| if is_cold { variant.cold() } else { variant }).collect())
     }
 
     /// The service in this form, with the requests of a scenario. Unless these are not to be cached, it has
@@ -75,22 +71,17 @@ impl Setup {
         let mut targets = Vec::new();
         if matches!(scenario, Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k) {
             targets.push(Rc::new(files(&self.responses(&service, &requests).await?, &self.cores)?));
-            let handler = PlainHandler::start(&self.catalogue, &self.cores)?;
-            targets.push(Rc::new(proxy_cache(handler, &self.cores)?));
-            check_same_bodies(&targets, &requests).await?;
         }
         targets.push(service);
         Ok((targets, ceiling))
     }
 
-    /// nginx with files, the proxy cache, and the service without and with Redis, all of which return the same
-    /// bytes.
+    /// nginx with files, and the service without and with Redis, all of which return the same bytes.
     async fn cached(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let service = Rc::new(self.service(&ServiceForm::default())?);
         let local = ServiceForm { local_window: true, ..ServiceForm::default() };
         let targets = [
             Rc::new(files(&self.responses(&service, requests).await?, &self.cores)?),
-            Rc::new(proxy_cache(PlainHandler::start(&self.catalogue, &self.cores)?, &self.cores)?),
             Rc::new(self.service(&local)?),
             service,
         ];
@@ -111,53 +102,17 @@ impl Setup {
         ])
     }
 
-    /// Without files: nginx would need one for each chart.
-    async fn popular(&self, requests: &Requests) -> Result<Vec<Variant>> {
-        let local = ServiceForm { local_window: true, ..ServiceForm::default() };
-        let targets = [
-            Rc::new(proxy_cache(PlainHandler::start(&self.catalogue, &self.cores)?, &self.cores)?),
-            Rc::new(self.service(&local)?),
-            Rc::new(self.service(&ServiceForm::default())?),
-        ];
+    /// The service without and with Redis. nginx would need a file for each chart.
+    async fn without_files(&self, scenario: Scenario, requests: &Requests) -> Result<Vec<Variant>> {
+        let with_redis = ServiceForm { small_cache: scenario.is_cold(), ..ServiceForm::default() };
+        let local = ServiceForm { local_window: true, ..with_redis.clone() };
+        let targets = [Rc::new(self.service(&local)?), Rc::new(self.service(&with_redis)?)];
         check_same_bodies(&targets, requests).await?;
         targets.iter().map(|target| self.variant(target.name, target, requests)).collect()
     }
 
-    /// pgbench with a row of the table and with the statement of a lookup, the handler without a cache, and the
-    /// service.
-    async fn misses(&self, requests: &Requests) -> Result<Vec<Variant>> {
-        let hashes = requests.distinct.iter().filter_map(|request| match request.expected {
-            Expected::Chart(hash) => Some(hash.to_string()),
-            _ => None,
-        });
-        let hashes: Vec<String> = hashes.take(STATEMENTS).collect();
-        let row =
-            |hash: &String| format!("SELECT keys, notes, rox_bytes FROM charts WHERE hash = '\\x{hash}'");
-        let rows: Vec<String> = hashes.iter().map(row).collect();
-        let statements: Vec<String> = hashes.iter().map(|hash| statement(hash)).collect();
-        let handler = Rc::new(PlainHandler::start(&self.catalogue, &self.cores)?.into_target());
-        let form = ServiceForm { small_cache: true, ..ServiceForm::default() };
-        let service = Rc::new(self.service(&form)?);
-        check_same_bodies(&[Rc::clone(&handler), Rc::clone(&service)], requests).await?;
-        Ok(vec![
-            self.pgbench("pgbench, one row", &rows)?,
-            self.pgbench("pgbench, statement of a lookup", &statements)?,
-            self.variant("axum/sqlx", &handler, requests)?,
-            self.variant("service", &service, requests)?.cold(),
-        ])
-    }
-
-    fn unknown(&self, requests: &Requests) -> Result<Vec<Variant>> {
-        let local = ServiceForm { local_window: true, small_cache: true, ..ServiceForm::default() };
-        let with_redis = ServiceForm { local_window: false, ..local.clone() };
-        let forms = [&local, &with_redis];
-        let targets: Vec<_> =
-            forms.into_iter().map(|form| self.service(form).map(Rc::new)).collect::<Result<_>>()?;
-        targets.iter().map(|target| Ok(self.variant(target.name, target, requests)?.cold())).collect()
-    }
-
-    /// Meilisearch with the searches that the service sends, and the service, cached lists also with gzip.
-    async fn lists(&self, scenario: Scenario, requests: &Requests) -> Result<Vec<Variant>> {
+    /// The service with Meilisearch, cached lists also with gzip.
+    fn lists(&self, scenario: Scenario, requests: &Requests) -> Result<Vec<Variant>> {
         let node = self.search_node.as_ref().context("Meilisearch is not on the PATH")?;
         let form = ServiceForm {
             small_cache: scenario.is_cold(),
@@ -165,9 +120,7 @@ impl Setup {
             ..ServiceForm::default()
         };
         let service = Rc::new(self.service(&form)?);
-        let cold = |variant: Variant| if scenario.is_cold() { variant.cold() } else { variant };
-        let mut variants =
-            vec![self.searches(node, requests).await?, cold(self.variant("service", &service, requests)?)];
+        let mut variants = vec![self.variant("service", &service, requests)?];
         if scenario == Scenario::ListHot {
             let encoded = requests.clone().with_header("Accept-Encoding", BROWSER_ENCODINGS);
             variants.push(self.variant("service, gzip", &service, &encoded)?);
@@ -175,44 +128,15 @@ impl Setup {
         Ok(variants)
     }
 
-    async fn searches(&self, node: &SearchNode, requests: &Requests) -> Result<Variant> {
-        // In the order of the requests, so that popular ones are searched as often.
-        let paths: Vec<String> =
-            requests.sequence().take(RECORDED).map(|request| request.path.clone()).collect();
-        let unique: Vec<String> = {
-            let mut seen = std::collections::BTreeSet::new();
-            paths.iter().filter(|path| seen.insert(*path)).cloned().collect()
-        };
-        let bodies = node.searches(&self.programs, &self.catalogue, &unique).await?;
-        let bodies: std::collections::BTreeMap<&String, &String> = unique.iter().zip(&bodies).collect();
-        let target = Rc::new(node.target());
-        let lines = paths.iter().filter_map(|path| bodies.get(path)).map(|body| RequestLine {
-            path: SearchNode::SEARCH_PATH,
-            headers: &[],
-            body: Some(body),
-        });
-        let wrk = Wrk::new(target.address, lines, CLIENTS, self.connections, &self.cores)?;
-        Ok(Variant::new("Meilisearch", target, ClosedLoop::Wrk(wrk)))
-    }
-
     fn service(&self, form: &ServiceForm) -> Result<Target> {
         service(&self.programs, &self.catalogue, form, &self.cores)
     }
 
     fn variant(&self, name: &'static str, target: &Rc<Target>, requests: &Requests) -> Result<Variant> {
-        let lines = requests.sequence().map(|request| RequestLine {
-            path: &request.path,
-            headers: &request.headers,
-            body: None,
-        });
+        let lines =
+            requests.sequence().map(|request| RequestLine { path: &request.path, headers: &request.headers });
         let wrk = Wrk::new(target.address, lines, CLIENTS, self.connections, &self.cores)?;
-        Ok(Variant::new(name, Rc::clone(target), ClosedLoop::Wrk(wrk)))
-    }
-
-    fn pgbench(&self, name: &'static str, statements: &[String]) -> Result<Variant> {
-        let pgbench = Pgbench::new(statements, self.catalogue.url(), self.connections, &self.cores)?;
-        let processes = vec![(Role::Postgres, self.catalogue.process_id()?)];
-        Ok(Variant::new(name, Rc::new(Target::database(processes)), ClosedLoop::Pgbench(pgbench)))
+        Ok(Variant::new(name, Rc::clone(target), wrk))
     }
 
     /// The responses of the service, for nginx to serve as files.

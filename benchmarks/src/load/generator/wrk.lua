@@ -2,8 +2,8 @@
 --
 --   wrk -s wrk.lua URL -- REQUESTS CLIENTS NUMBER
 --
--- A line has the fields of a request, separated by tabs: the request line, headers, and after an empty field
--- the body. NUMBER selects the addresses and where in the file to begin. Prints a line of JSON at the end.
+-- A line has the fields of a request, separated by tabs: the request line, and headers. NUMBER selects the
+-- addresses and where in the file to begin. Prints a line of JSON at the end.
 local threads = 0
 
 function setup(thread)
@@ -12,14 +12,12 @@ function setup(thread)
 end
 
 -- Addresses are 10.0.0.0 plus a number: the first three bytes and the last one come from tables.
-local heads, bodies, high, low, clients, line_number = {}, {}, {}, {}, 0, 0
+local heads, high, low, clients, line_number = {}, {}, {}, 0, 0
 local random = math.random
 
 function init(arguments)
   for line in io.lines(arguments[1]) do
-    local head, body = string.match(line, '^(.-)\t\t(.*)$')
-    heads[#heads + 1] = string.gsub(head or line, '\t', '\r\n')
-    bodies[#bodies + 1] = body or ''
+    heads[#heads + 1] = string.gsub(line, '\t', '\r\n')
   end
   clients = tonumber(arguments[2])
   math.randomseed(tonumber(arguments[3]) * 1000 + thread_number)
@@ -35,7 +33,7 @@ function request()
   line_number = line_number % #heads + 1
   local client = random(0, clients - 1)
   local byte = client % 256
-  return heads[line_number] .. high[(client - byte) / 256] .. low[byte] .. bodies[line_number]
+  return heads[line_number] .. high[(client - byte) / 256] .. low[byte]
 end
 
 function done(summary, latency, requests)

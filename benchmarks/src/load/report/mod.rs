@@ -125,7 +125,7 @@ fn software(setup: &Setup) -> String {
     let mut programs = vec![
         ("chart-index", printed_version(Command::new(&setup.programs.service).arg("--version"))),
         ("nginx", printed_version(Command::new("/usr/sbin/nginx").arg("-v"))),
-        ("PostgreSQL", printed_version(Command::new("pgbench").arg("--version"))),
+        ("PostgreSQL", printed_version(Command::new("psql").arg("--version"))),
         ("Redis", printed_version(Command::new("redis-server").arg("--version"))),
         ("wrk", printed_version(Command::new("wrk").arg("-v"))),
     ];

@@ -4,8 +4,6 @@
 mod catalogue;
 mod meilisearch;
 mod nginx;
-mod plain_handler;
-mod recording_proxy;
 mod service;
 
 use std::any::Any;
@@ -16,14 +14,13 @@ use chart_index_tests::PrivateRedis;
 
 pub(crate) use catalogue::Catalogue;
 pub(crate) use meilisearch::SearchNode;
-pub(crate) use nginx::{CachedFile, files, proxy_cache};
-pub(crate) use plain_handler::{PlainHandler, serve as serve_plain_handler, statement};
+pub(crate) use nginx::{CachedFile, files};
 pub(crate) use service::{ServiceForm, ServicePrograms, service};
 
 /// What the processes of a target do. Their CPU time is reported separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Role {
-    /// Receives the requests: the service, nginx, nginx with the handler behind it, Meilisearch.
+    /// Receives the requests: the service or nginx.
     Server,
     /// Counts requests and caches responses.
     Redis,
@@ -43,7 +40,7 @@ pub(crate) struct Target {
     pub(crate) has_own_tags: bool,
     /// Its Redis, whose data can be deleted between rounds.
     pub(crate) redis: Option<PrivateRedis>,
-    _running: Vec<Box<dyn Any>>,
+    _running: Box<dyn Any>,
 }
 
 impl Target {
@@ -51,14 +48,9 @@ impl Target {
         name: &'static str,
         address: SocketAddr,
         processes: Vec<(Role, u32)>,
-        running: Vec<Box<dyn Any>>,
+        running: Box<dyn Any>,
     ) -> Self {
         Self { name, address, processes, has_own_tags: false, redis: None, _running: running }
-    }
-
-    /// A database without a server before it, which has no address of HTTP.
-    pub(crate) fn database(processes: Vec<(Role, u32)>) -> Self {
-        Self::new("PostgreSQL", SocketAddr::from(([127, 0, 0, 1], 0)), processes, Vec::new())
     }
 
     /// Deletes the windows of clients and the responses in Redis.

@@ -1,4 +1,4 @@
-//! nginx: files with `limit_req`, and `proxy_cache` in front of a handler.
+//! nginx: files with `limit_req`.
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use axum::http::HeaderName;
 use chart_index_tests::{Response, fixed_address};
+use hyper::header::HeaderName;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{PlainHandler, Role, Target};
+use super::{Role, Target};
 use crate::cpu::Cores;
 
 /// Maximum time until nginx listens.
@@ -30,7 +30,7 @@ const HEADERS_OF_NGINX: &[&str] = &[
     "server",
 ];
 
-/// What every configuration has in common: one worker per core of the servers, no access log, connections that
+/// The configuration without the server: one worker per core of the servers, no access log, connections that
 /// stay open, and the limit of the service, 240 requests a minute for each client, as nginx counts them.
 const COMMON: &str = r"daemon off;
 pid nginx.pid;
@@ -90,32 +90,8 @@ pub(crate) fn files(files: &[CachedFile], cores: &Cores) -> Result<Target> {
     let location = format!("{plain}\n{}", header_directives(&first.response));
     let address = fixed_address();
     let nginx = Nginx::start(folder, cores, address, &format!("server {{ listen {address}; {location} }}"))?;
-    let target = nginx.into_target("nginx", address, Vec::new(), Vec::new());
-    Ok(Target { has_own_tags: true, ..target })
-}
-
-/// nginx that caches the responses of a plain handler.
-pub(crate) fn proxy_cache(handler: PlainHandler, cores: &Cores) -> Result<Target> {
-    let (address, upstream) = (fixed_address(), handler.address);
-    let server = format!(
-        "proxy_cache_path cache keys_zone=responses:256m max_size=4g inactive=1h;
-        upstream handler {{ server {upstream}; keepalive 32; }}
-        server {{
-            listen {address};
-            location / {{
-                proxy_pass http://handler;
-                proxy_http_version 1.1;
-                proxy_set_header Connection '';
-                proxy_cache responses;
-                proxy_cache_key $uri;
-                proxy_cache_lock on;
-                proxy_cache_revalidate on;
-            }}
-        }}"
-    );
-    let nginx = Nginx::start(tempfile::tempdir()?, cores, address, &server)?;
-    let processes = vec![(Role::Server, handler.process_id()), (Role::Postgres, handler.postgres)];
-    Ok(nginx.into_target("nginx proxy_cache + axum/sqlx", address, processes, vec![Box::new(handler)]))
+    let processes = vec![(Role::Server, nginx.process.id())];
+    Ok(Target { has_own_tags: true, ..Target::new("nginx", address, processes, Box::new(nginx)) })
 }
 
 /// Directives that add the headers of the service, so that responses have about the same size.
@@ -161,18 +137,6 @@ impl Nginx {
             std::thread::yield_now();
         }
         Ok(())
-    }
-
-    fn into_target(
-        self,
-        name: &'static str,
-        address: SocketAddr,
-        mut processes: Vec<(Role, u32)>,
-        mut running: Vec<Box<dyn std::any::Any>>,
-    ) -> Target {
-        processes.push((Role::Server, self.process.id()));
-        running.insert(0, Box::new(self));
-        Target::new(name, address, processes, running)
     }
 }
 

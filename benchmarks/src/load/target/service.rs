@@ -87,5 +87,5 @@ pub(crate) fn service(
         processes.push((Role::Redis, redis.process_id().parse()?));
     }
     let name = if form.local_window { "service, local window" } else { "service" };
-    Ok(Target { redis, ..Target::new(name, service.address(), processes, vec![Box::new(service)]) })
+    Ok(Target { redis, ..Target::new(name, service.address(), processes, Box::new(service)) })
 }

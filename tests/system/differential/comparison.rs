@@ -1,6 +1,6 @@
 //! Compares what `chart-hash` gives for the files of a folder with what another reader gives.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
@@ -8,16 +8,6 @@ use chart_index_tests::program_command;
 use serde_json::Value;
 
 use crate::reference_hash::{ReferenceNote, UNDECIDED, hashes};
-
-/// A construct that a reader treats in another way than the game.
-pub(crate) struct KnownDifference<File> {
-    /// What the reader does.
-    pub(crate) reader: &'static str,
-    /// What the game does.
-    pub(crate) game: &'static str,
-    /// Whether the chart of a file with this index has the construct.
-    pub(crate) concerns: fn(&File, usize) -> bool,
-}
 
 /// A chart of a file: the key of a result.
 type ChartKey = (String, String);
@@ -122,69 +112,36 @@ impl Indexed {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     charts: usize,
-    agree: usize,
     /// Without a note hash in both.
     refused: usize,
     /// With too many times in the middle of two microseconds.
     undecided: usize,
-    /// Charts with a known difference: those that have the construct, and those whose hashes differ.
-    known: BTreeMap<&'static str, (usize, usize)>,
-    /// Files with an unknown difference.
-    unknown: Vec<String>,
+    /// Charts that differ.
+    different: Vec<String>,
 }
 
 impl Counts {
     /// Compares a chart of a file.
-    pub(crate) fn compare<File>(
-        &mut self,
-        (path, file): (&str, &File),
-        (index, name): (usize, &str),
-        (indexed, reference): (&Indexed, &Reference),
-        known: &[KnownDifference<File>],
-    ) {
+    pub(crate) fn compare(&mut self, file: &str, chart: &str, (indexed, reference): (&Indexed, &Reference)) {
         self.charts += 1;
-        let read = reference.read(path, name);
+        let read = reference.read(file, chart);
         if read.as_ref().is_err_and(|error| error == UNDECIDED) {
             self.undecided += 1;
-            return;
-        }
-        let agrees = indexed.agrees(path, name, &read);
-        let mut is_known = false;
-        for difference in known.iter().filter(|difference| (difference.concerns)(file, index)) {
-            is_known = true;
-            let count = self.known.entry(difference.reader).or_default();
-            count.0 += 1;
-            count.1 += usize::from(!agrees);
-        }
-        if agrees {
-            self.agree += 1;
-            self.refused += usize::from(read.is_err());
-        } else if !is_known {
-            self.unknown.push(format!("{path} {name}: {read:?}, here {}", indexed.describe(path, name)));
+        } else if !indexed.agrees(file, chart, &read) {
+            self.different.push(format!("{file} {chart}: {read:?}, here {}", indexed.describe(file, chart)));
+        } else if read.is_err() {
+            self.refused += 1;
         }
     }
 
     /// Prints the counts and checks them.
-    pub(crate) fn check<File>(&self, known: &[KnownDifference<File>]) {
-        println!(
-            "{} charts, {} agree, {} of them without a note hash, {} undecided",
-            self.charts, self.agree, self.refused, self.undecided
-        );
-        for difference in known {
-            let (count, different) = self.known.get(difference.reader).copied().unwrap_or_default();
-            println!("{different} of {count} differ: reader {}; game {}", difference.reader, difference.game);
+    pub(crate) fn check(&self) {
+        let Self { charts, refused, undecided, different } = self;
+        println!("{charts} charts, {refused} without a note hash, {undecided} undecided");
+        for chart in different {
+            println!("DIFFERENT {chart}");
         }
-        for file in &self.unknown {
-            println!("UNKNOWN {file}");
-        }
-        assert!(self.unknown.is_empty(), "{} unknown differences", self.unknown.len());
-        let obsolete: Vec<&str> = known
-            .iter()
-            .map(|difference| difference.reader)
-            .filter(|reader| self.known.get(reader).is_none_or(|(_, different)| *different == 0))
-            .collect();
-        assert!(obsolete.is_empty(), "no chart differs by: {obsolete:?}");
-        assert!(4 * self.agree > 3 * self.charts, "too few charts are compared");
-        assert!(50 * (self.refused + self.undecided) < self.charts, "too many charts have no note hash");
+        assert!(different.is_empty(), "{} charts differ", different.len());
+        assert!(50 * (refused + undecided) < *charts, "too many charts have no note hash");
     }
 }

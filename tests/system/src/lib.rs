@@ -26,7 +26,6 @@ pub use base::Base;
 pub use compose::{ComposeProject, Connection};
 pub use documents::{code_blocks, inline_code, on_one_line, ping_as_operator, read};
 pub use haproxy::{PrivateHaproxy, haproxy_program};
-pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
 pub use process::Process;
 pub use prometheus::{PrivatePrometheus, RUNBOOK_URL, Rule};

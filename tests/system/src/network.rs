@@ -1,6 +1,5 @@
-//! Network namespaces: one for each service, and one for the host, which has a bridge for each network.
+//! Network namespaces: one for each service, and one for the host, which has the bridge between them.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -12,13 +11,19 @@ use std::sync::Once;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// How the names of all namespaces and folders begin; the process id of the owner follows.
-const PREFIX: &str = "chart-index-drill-";
+const PREFIX: &str = "chart-index-history-";
+
+/// The addresses of services.
+pub const SUBNET: &str = "172.31.0.0/24";
+
+/// The address of the host.
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 1);
 
 /// The addresses of clients: the host namespace accepts all of 198.18.0.0/16, a range for benchmarks
 /// (RFC 2544).
 const CLIENTS: &str = "198.18.0.0/16";
 
-/// The namespace of the test process, in [`Networks::deliver`].
+/// The namespace of the test process, in [`Network::deliver`].
 pub const HOST: &str = "";
 
 /// A hardware address that no interface has.
@@ -26,30 +31,9 @@ const LOST: &str = "02:ff:ff:ff:ff:ff";
 
 /// The namespaces of a project. Dropping the value deletes them.
 #[derive(Debug)]
-pub struct Networks {
+pub struct Network {
     name: String,
-    services: Vec<String>,
-    interfaces: Vec<Interface>,
-}
-
-/// The interface of a service on a network.
-#[derive(Debug)]
-struct Interface {
-    service: String,
-    network: String,
-    address: Ipv4Addr,
-    hardware_address: String,
-    /// The end in the host namespace, a port of the bridge.
-    port: String,
-    /// The end in the namespace of the service.
-    device: String,
-}
-
-/// A network: its bridge and the address of the host.
-struct Network {
-    bridge: String,
-    gateway: Ipv4Addr,
-    prefix_length: u8,
+    services: Vec<&'static str>,
 }
 
 /// A name for the namespaces of a project of this process.
@@ -57,80 +41,52 @@ pub fn project_name(number: u32) -> String {
     format!("{PREFIX}{}-{number}", std::process::id())
 }
 
-impl Networks {
-    /// Creates the namespaces of these services, each with the networks that it is on.
-    pub fn create(
-        name: &str,
-        services: &BTreeMap<String, Vec<String>>,
-        subnets: &BTreeMap<String, Option<String>>,
-    ) -> Self {
-        let networks: BTreeMap<_, _> = (0_u8..)
-            .zip(subnets)
-            .map(|(number, (network, subnet))| (network.clone(), Network::new(number, subnet.as_deref())))
-            .collect();
-        let networks_of_services = Self {
-            name: name.to_owned(),
-            services: services.keys().cloned().collect(),
-            interfaces: interfaces(services, &networks),
-        };
-        networks_of_services.build(&networks);
-        networks_of_services
+impl Network {
+    /// Creates the namespaces of these services.
+    pub fn create(name: &str, services: Vec<&'static str>) -> Self {
+        let network = Self { name: name.to_owned(), services };
+        network.build();
+        network
     }
 
-    fn build(&self, networks: &BTreeMap<String, Network>) {
+    fn build(&self) {
         ip(&["netns", "add", &self.host()]);
-        let mut host = vec!["link set lo up".to_owned(), format!("route add local {CLIENTS} dev lo")];
-        for Network { bridge, gateway, prefix_length } in networks.values() {
-            host.push(format!("link add {bridge} type bridge"));
-            host.push(format!("addr add {gateway}/{prefix_length} dev {bridge}"));
-            host.push(format!("link set {bridge} address {} up", hardware_address(*gateway)));
-        }
-        for service in &self.services {
-            ip(&["netns", "add", &self.namespace(service)]);
-        }
-        for interface in &self.interfaces {
-            let Interface { service, network, address, hardware_address, port, device } = interface;
-            let namespace = self.namespace(service);
-            let bridge = &networks[network].bridge;
+        let mut host = vec![
+            "link set lo up".to_owned(),
+            format!("route add local {CLIENTS} dev lo"),
+            "link add bridge0 type bridge".to_owned(),
+            format!("addr add {GATEWAY}/24 dev bridge0"),
+            format!("link set bridge0 address {} up", hardware_address(GATEWAY)),
+        ];
+        for (number, service) in self.services.iter().enumerate() {
+            let (namespace, address) = (self.namespace(service), self.address(service));
+            let hardware = hardware_address(address);
+            ip(&["netns", "add", &namespace]);
             host.push(format!(
-                "link add {port} type veth peer name {device} address {hardware_address} netns {namespace}"
+                "link add port{number} type veth peer name eth0 address {hardware} netns {namespace}"
             ));
-            host.push(format!("link set {port} master {bridge}"));
-            host.push(format!(
-                "neigh replace {address} lladdr {hardware_address} dev {bridge} nud permanent"
-            ));
+            host.push(format!("link set port{number} master bridge0 up"));
+            host.push(neighbour(address, &hardware, "bridge0"));
         }
         batch(&self.host(), &host);
         for service in &self.services {
-            batch(&self.namespace(service), &self.commands_of(service, networks));
+            batch(&self.namespace(service), &self.commands_of(service));
         }
     }
 
     /// The commands that configure the namespace of a service. Neighbours are permanent: without ARP, packets
     /// to a service that does not respond are lost without an error, as they are behind a router.
-    fn commands_of(&self, service: &str, networks: &BTreeMap<String, Network>) -> Vec<String> {
-        let mut commands = vec!["link set lo up".to_owned()];
-        for interface in self.interfaces.iter().filter(|interface| interface.service == service) {
-            let Interface { network, address, device, .. } = interface;
-            let Network { gateway, prefix_length, .. } = &networks[network];
-            commands.push(format!("addr add {address}/{prefix_length} dev {device}"));
-            commands.push(format!("link set {device} up"));
-            let gateway_hardware = hardware_address(*gateway);
-            commands.push(format!(
-                "neigh replace {gateway} lladdr {gateway_hardware} dev {device} nud permanent"
-            ));
-            for peer in
-                self.interfaces.iter().filter(|peer| peer.network == *network && peer.service != service)
-            {
-                let Interface { address, hardware_address, .. } = peer;
-                commands.push(format!(
-                    "neigh replace {address} lladdr {hardware_address} dev {device} nud permanent"
-                ));
-            }
+    fn commands_of(&self, service: &str) -> Vec<String> {
+        let mut commands = vec![
+            "link set lo up".to_owned(),
+            format!("addr add {}/24 dev eth0", self.address(service)),
+            "link set eth0 up".to_owned(),
+        ];
+        let peers = self.services.iter().filter(|peer| **peer != service).map(|peer| self.address(peer));
+        for peer in peers.chain([GATEWAY]) {
+            commands.push(neighbour(peer, &hardware_address(peer), "eth0"));
         }
-        if let Some(first) = self.interfaces.iter().find(|interface| interface.service == service) {
-            commands.push(format!("route add {CLIENTS} via {}", networks[&first.network].gateway));
-        }
+        commands.push(format!("route add {CLIENTS} via {GATEWAY}"));
         commands
     }
 
@@ -148,40 +104,30 @@ impl Networks {
         enter(&Path::new("/run/netns").join(self.host()));
     }
 
-    /// The address of a service on its first network.
+    /// The address of a service.
     pub fn address(&self, service: &str) -> Ipv4Addr {
-        let first = self.interfaces.iter().find(|interface| interface.service == service);
-        first.unwrap_or_else(|| panic!("no such service: {service}")).address
-    }
-
-    /// Connects a service to its networks, or disconnects it: packets to it are lost.
-    pub fn set_connected(&self, service: &str, connected: bool) {
-        let state = if connected { "up" } else { "down" };
-        let ports = self.interfaces.iter().filter(|interface| interface.service == service);
-        batch(
-            &self.host(),
-            &ports.map(|interface| format!("link set {} {state}", interface.port)).collect::<Vec<_>>(),
-        );
+        let number = self.services.iter().position(|name| *name == service);
+        let number = number.unwrap_or_else(|| panic!("no such service: {service}"));
+        Ipv4Addr::from_bits(GATEWAY.to_bits() + 1 + u32::try_from(number).expect("few services"))
     }
 
     /// Delivers what a service sends to an address to this service, which must have the address as well.
-    /// Without a service the packets are lost, without any response to the sender. Both are on the first
-    /// network.
+    /// Without a service the packets are lost, without any response to the sender.
     pub fn deliver(&self, from: &str, address: Ipv4Addr, to: Option<&str>) {
         let hardware = to.map_or_else(|| LOST.to_owned(), |to| hardware_address(self.address(to)));
         let is_host = from == HOST;
         let (namespace, device) =
             if is_host { (self.host(), "bridge0") } else { (self.namespace(from), "eth0") };
-        batch(&namespace, &[format!("neigh replace {address} lladdr {hardware} dev {device} nud permanent")]);
+        batch(&namespace, &[neighbour(address, &hardware, device)]);
     }
 
-    /// Gives a further address to a service on the first network.
+    /// Gives a further address to a service.
     pub fn add_address(&self, service: &str, address: Ipv4Addr) {
         batch(&self.namespace(service), &[format!("addr add {address}/32 dev eth0")]);
     }
 }
 
-impl Drop for Networks {
+impl Drop for Network {
     fn drop(&mut self) {
         for service in &self.services {
             delete(&self.namespace(service));
@@ -190,42 +136,9 @@ impl Drop for Networks {
     }
 }
 
-impl Network {
-    fn new(number: u8, subnet: Option<&str>) -> Self {
-        let subnet = subnet.map_or_else(|| format!("172.31.{number}.0/24"), str::to_owned);
-        let (first, prefix_length) = subnet.split_once('/').expect("a subnet");
-        let first: Ipv4Addr = first.parse().expect("an address");
-        Self {
-            bridge: format!("bridge{number}"),
-            gateway: Ipv4Addr::from_bits(first.to_bits() + 1),
-            prefix_length: prefix_length.parse().expect("a prefix length"),
-        }
-    }
-}
-
-fn interfaces(
-    services: &BTreeMap<String, Vec<String>>,
-    networks: &BTreeMap<String, Network>,
-) -> Vec<Interface> {
-    let mut interfaces: Vec<Interface> = Vec::new();
-    for (service, joined) in services {
-        for (number, network) in joined.iter().enumerate() {
-            let gateway =
-                networks.get(network).unwrap_or_else(|| panic!("no such network: {network}")).gateway;
-            let members = interfaces.iter().filter(|interface| interface.network == *network).count();
-            let member = u32::try_from(members + 1).expect("few services");
-            let address = Ipv4Addr::from_bits(gateway.to_bits() + member);
-            interfaces.push(Interface {
-                service: service.clone(),
-                network: network.clone(),
-                address,
-                hardware_address: hardware_address(address),
-                port: format!("port{}", interfaces.len()),
-                device: format!("eth{number}"),
-            });
-        }
-    }
-    interfaces
+/// The command that sends packets for an address to this hardware address.
+fn neighbour(address: Ipv4Addr, hardware: &str, device: &str) -> String {
+    format!("neigh replace {address} lladdr {hardware} dev {device} nud permanent")
 }
 
 /// A locally administered hardware address that follows from the address.
@@ -260,7 +173,7 @@ fn owner_is_dead(name: Option<&str>) -> bool {
     owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists())
 }
 
-/// Kills the processes in a namespace of the drills, and waits until they have ended.
+/// Kills the processes in a namespace of a history, and waits until they have ended.
 pub fn kill_processes(namespace: &str) {
     loop {
         let listed = Command::new("ip").args(["netns", "pids", namespace]).output().expect("ip is installed");

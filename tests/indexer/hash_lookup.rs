@@ -5,10 +5,10 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::Mutex;
 
+use chart_index_tests::http_server::{self, response};
 use chart_index_tests::{Service, ServiceOptions};
 use serde_json::{Value, json};
 
-use super::fake_http::response;
 use super::*;
 
 fn lines(run: &IndexerRun) -> Vec<Value> {
@@ -93,7 +93,7 @@ fn known_lines_are_printed_although_a_later_batch_fails() {
     let timeout = response("408 Request Timeout", r#"{"detail": "too slow"}"#);
     let known = response("200 OK", json!({ "items": [known] }).to_string());
     let responses = Mutex::new(vec![timeout.clone(), timeout.clone(), known, timeout].into_iter());
-    let base = fake_http::serve(move |_| responses.lock().unwrap().next().unwrap());
+    let base = http_server::serve(move |_| responses.lock().unwrap().next().unwrap());
     let run = IndexerRun::run(&mut hash_command(&[&library.argument(), "--lookup", &base]));
     assert!(run.code == Some(1) && run.stderr.contains("408 Request Timeout: too slow"), "{}", run.stderr);
     let printed = lines(&run);

@@ -5,7 +5,6 @@ mod backfill;
 mod duplicates;
 mod exports;
 mod failures;
-mod fake_http;
 mod follow;
 mod hash;
 mod hash_lookup;

@@ -6,13 +6,13 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use chart_index_tests::http_server::{self, response};
 use chart_index_tests::{
     Client, PrivatePostgres, ReplicaAddresses, RunningIndexer, Service, ServiceOptions, within,
 };
 use serde_json::{Value, json};
 
 use super::exports::paths;
-use super::fake_http::response;
 use super::signed_exports::KEYS;
 use super::table_locks::{block_table, release, wait_until_blocked};
 use super::*;
@@ -446,7 +446,7 @@ async fn hostile_changes_are_refused_and_others_applied() {
     current["next"] = json!(last + 2);
     let (current, hostile) = (current.to_string().into_bytes(), hostile.to_string().into_bytes());
     let checks = AtomicU32::new(0);
-    let base = fake_http::serve(move |request| {
+    let base = http_server::serve(move |request| {
         let path = request.path();
         let is_check =
             path.starts_with("/api/changes?after=") && request.has_header("cache-control: no-cache");
@@ -515,7 +515,7 @@ async fn earlier_file_of_a_new_chart_is_not_stored() {
     let (replaced, requests) = (files[&path].clone(), AtomicU32::new(0));
     assert_ne!(earlier, replaced);
     assert_eq!(earlier.len(), replaced.len());
-    let base = fake_http::serve(move |request| {
+    let base = http_server::serve(move |request| {
         let requested = request.path();
         match files.get(requested) {
             Some(_) if requested == path && requests.fetch_add(1, Ordering::Relaxed) == 0 => {
@@ -540,7 +540,7 @@ async fn earlier_file_of_a_new_chart_is_not_stored() {
 #[tokio::test]
 async fn refused_requests_are_repeated_after_the_pause() {
     let refusals = AtomicU32::new(0);
-    let base = fake_http::serve(move |request| {
+    let base = http_server::serve(move |request| {
         let is_first = refusals.fetch_add(1, Ordering::Relaxed) < 2;
         match request.path() {
             _ if is_first => response("429 Too Many Requests\r\nretry-after: 1", ""),

@@ -1,16 +1,14 @@
 //! `chart-indexer mirror`, of an upstream whose files or exports fail, and of one that was built anew.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use chart_index_tests::http_server::{self, response};
 use chart_index_tests::{ReplicaAddresses, Service, within};
 
-use super::fake_http::{FakeRequest, response};
 use super::mirror::{Mirror, Origin, assert_same, base};
 use super::*;
 
@@ -34,12 +32,12 @@ impl Front {
         let respond = Arc::new(Mutex::new(Box::new(|_: &str| None) as Respond));
         let held = Arc::<(Mutex<(bool, u32)>, Condvar)>::default();
         let (responses, gate, service) = (respond.clone(), held.clone(), service.address());
-        let base = fake_http::serve(move |request| {
+        let base = http_server::serve(move |request| {
             if request.path().ends_with("/rox") {
                 wait(&gate);
             }
             let response = responses.lock().unwrap_or_else(PoisonError::into_inner)(request.path());
-            response.unwrap_or_else(|| forward(request, service))
+            response.unwrap_or_else(|| request.forward(service))
         });
         Self { base, respond, held }
     }
@@ -62,16 +60,6 @@ fn wait(held: &(Mutex<(bool, u32)>, Condvar)) {
     let mut state = held.0.lock().unwrap();
     state.1 += 1;
     drop(held.1.wait_while(state, |(is_held, _)| *is_held).unwrap());
-}
-
-fn forward(request: &FakeRequest, service: SocketAddr) -> Vec<u8> {
-    let lines = request.head.iter().filter(|line| !line.starts_with("connection:"));
-    let head: String = lines.map(|line| line.clone() + "\r\n").collect();
-    let mut connection = TcpStream::connect(service).unwrap();
-    connection.write_all(format!("{head}connection: close\r\n\r\n").as_bytes()).unwrap();
-    let mut response = Vec::new();
-    connection.read_to_end(&mut response).unwrap();
-    response
 }
 
 fn rox_path(number: u32) -> String {
@@ -216,7 +204,7 @@ async fn redirects_are_followed_to_named_addresses_only() {
         files.insert(format!("/objects{path}"), client.get(&path).await.body);
     }
     let requests = Arc::new(AtomicU32::new(0));
-    let bucket = fake_http::serve({
+    let bucket = http_server::serve({
         let requests = Arc::clone(&requests);
         move |request| {
             requests.fetch_add(1, Ordering::Relaxed);

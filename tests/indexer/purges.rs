@@ -1,18 +1,11 @@
 //! Purges of a CDN by `chart-indexer follow` (docs/operations/cdn.md), with an API that takes its time.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use chart_index_tests::http_server::{response, serve};
 use chart_index_tests::{PrivatePostgres, RunningIndexer, within};
-use http_body_util::Empty;
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
 
 use super::*;
 
@@ -26,9 +19,8 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 const CURRENT_AFTER: Duration = Duration::from_secs(3);
 
 /// The API of a CDN, which records the tags of purges.
-#[derive(Clone)]
 struct PurgeApi {
-    address: SocketAddr,
+    base: String,
     purges: Arc<Mutex<Vec<Purge>>>,
     is_refusing: Arc<AtomicBool>,
 }
@@ -41,32 +33,20 @@ struct Purge {
 }
 
 impl PurgeApi {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let api = Self { address, purges: Arc::default(), is_refusing: Arc::default() };
-        let accepting = api.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let api = accepting.clone();
-                let respond = service_fn(move |request| api.clone().respond(request));
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), respond));
+    #[expect(clippy::disallowed_methods, reason = "each connection has its own thread")]
+    fn start() -> Self {
+        let (purges, is_refusing) = (Arc::<Mutex<Vec<Purge>>>::default(), Arc::<AtomicBool>::default());
+        let (recorded, refuses) = (Arc::clone(&purges), Arc::clone(&is_refusing));
+        let base = serve(move |request| {
+            let (at, tag) = (Instant::now(), request.path().trim_start_matches('/').to_owned());
+            std::thread::sleep(LATENCY);
+            if refuses.load(Ordering::Relaxed) {
+                return response("503 Service Unavailable", "");
             }
+            recorded.lock().unwrap().push(Purge { at, tag });
+            response("200 OK", "")
         });
-        api
-    }
-
-    async fn respond(self, request: Request<Incoming>) -> hyper::Result<Response<Empty<Bytes>>> {
-        let at = Instant::now();
-        let tag = request.uri().path().trim_start_matches('/').to_owned();
-        tokio::time::sleep(LATENCY).await;
-        let mut response = Response::new(Empty::new());
-        if self.is_refusing.load(Ordering::Relaxed) {
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        } else {
-            self.purges.lock().unwrap().push(Purge { at, tag });
-        }
-        Ok(response)
+        Self { base, purges, is_refusing }
     }
 
     fn purges(&self) -> Vec<Purge> {
@@ -81,7 +61,7 @@ impl PurgeApi {
     /// Starts `follow` with purges whose tag is in the URL.
     fn follow(&self, database_url: &str) -> RunningIndexer {
         let mut command = indexer_command(database_url, &["follow"]);
-        command.env("PURGE_URL", format!("http://{}/{{tag}}", self.address)).env("PURGE_FORM", "url");
+        command.env("PURGE_URL", format!("{}/{{tag}}", self.base)).env("PURGE_FORM", "url");
         RunningIndexer::start(command.env_remove("MEILISEARCH_URL"))
     }
 }
@@ -94,9 +74,9 @@ async fn wait_for_purges(database_url: &str) {
 }
 
 /// While 50,000 changes are made within five seconds. In this form a request purges one tag, in others several.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn removal_is_purged_during_an_ingest() {
-    let (database, library, api) = (Database::new().await, Library::new(), PurgeApi::start().await);
+    let (database, library, api) = (Database::new().await, Library::new(), PurgeApi::start());
     let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
     database.ingest(&library);
     let _follow = api.follow(database.0.url());
@@ -130,9 +110,9 @@ async fn removal_is_purged_during_an_ingest() {
 }
 
 /// At the first position of a database the CDN may be full, and a restart may have lost changes.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn first_position_and_restarts_of_postgresql_purge_everything_once() {
-    let (postgres, library, api) = (PrivatePostgres::start(), Library::new(), PurgeApi::start().await);
+    let (postgres, library, api) = (PrivatePostgres::start(), Library::new(), PurgeApi::start());
     let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
     indexer(postgres.url(), &["migrate"]).succeeded();
     indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
@@ -155,9 +135,9 @@ async fn first_position_and_restarts_of_postgresql_purge_everything_once() {
     assert_eq!([count("shared"), count(&hash), count("all"), tags.len()], [3, 3, 0, 9], "{tags:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn lag_grows_while_purges_fail() {
-    let (database, api) = (Database::new().await, PurgeApi::start().await);
+    let (database, api) = (Database::new().await, PurgeApi::start());
     api.is_refusing.store(true, Ordering::Relaxed);
     let follow = api.follow(database.0.url());
     let lag = async || follow.metric("chart_index_purge_lag_seconds").await;

@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::Duration;
 
+use chart_index_tests::http_server::{self, response};
 use chart_index_tests::{RunningIndexer, within};
 use serde_json::{Value, json};
 
 use super::exports::{Exported, forge, forged};
-use super::fake_http::response;
 use super::refusals::zip_of;
 use super::*;
 
@@ -183,7 +183,7 @@ async fn texts_of_other_servers_are_escaped() {
     let (database, library) = (Database::new().await, Library::new());
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
     let body = json!({ "detail": HOSTILE }).to_string();
-    let server = fake_http::serve(move |_| response("500 Internal Server Error", &body));
+    let server = http_server::serve(move |_| response("500 Internal Server Error", &body));
     let root = library.argument();
     let run = IndexerRun::run(&mut hash_command(&[&root, "--lookup", &server]));
     assert_eq!(run.code, Some(1));

@@ -12,6 +12,7 @@
 
 mod client;
 mod database;
+pub mod http_server;
 mod library;
 mod meilisearch;
 mod otlp_receiver;

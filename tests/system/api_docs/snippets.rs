@@ -5,10 +5,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use chart_index_tests::http_server::{response, serve};
 use chart_index_tests::{Service, workspace_root};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
 
 use super::{code_blocks, read, serve_samples};
 
@@ -43,41 +42,30 @@ async fn run_client(base: String) -> String {
 }
 
 /// A server in front of a service. It responds to the first request with the 429 of the service, whose time to
-/// wait is replaced by a second, and forwards all other connections.
-async fn refuse_once(service: &Service) -> (String, Arc<AtomicU32>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let (base, target) =
-        (format!("http://{}", listener.local_addr().expect("an address")), service.address());
-    let connections = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((mut client, _)) = listener.accept().await {
-            if counted.fetch_add(1, Ordering::Relaxed) == 0 {
-                let body = r#"{"type":"/problems/rate-limited","title":"Too many requests","status":429,"detail":"retry"}"#;
-                let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n\
-                            Cache-Control: no-store\r\nConnection: close\r\nContent-Length: ";
-                let mut request = [0; 4096];
-                let _ = client.read(&mut request).await;
-                let response = format!("{head}{}\r\n\r\n{body}", body.len());
-                client.write_all(response.as_bytes()).await.expect("the client reads");
-                continue;
-            }
-            tokio::spawn(async move {
-                let mut server = TcpStream::connect(target).await.expect("the service listens");
-                let _ = copy_bidirectional(&mut client, &mut server).await;
-            });
+/// wait is replaced by a second, and forwards all others.
+fn refuse_once(service: &Service) -> (String, Arc<AtomicU32>) {
+    let (service, requests) = (service.address(), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&requests);
+    let base = serve(move |request| {
+        if counted.fetch_add(1, Ordering::Relaxed) > 0 {
+            return request.forward(service);
         }
+        let head = "429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n\
+                    Cache-Control: no-store";
+        let body =
+            r#"{"type":"/problems/rate-limited","title":"Too many requests","status":429,"detail":"retry"}"#;
+        response(head, body)
     });
-    (base, connections)
+    (base, requests)
 }
 
 #[tokio::test]
 async fn client_pages_caches_and_waits_after_a_429() {
     let (_database, service) = serve_samples(&[]).await;
-    let (base, connections) = refuse_once(&service).await;
+    let (base, requests) = refuse_once(&service);
     let report = run_client(base).await;
     assert!(report.contains("not modified"), "it sends the tag: {report}");
-    assert!(connections.load(Ordering::Relaxed) > 1, "it tries again");
+    assert!(requests.load(Ordering::Relaxed) > 1, "it tries again");
 }
 
 /// The golden vectors, and one that is longer than a chunk of BLAKE3, whose tree has an odd number of chunks.

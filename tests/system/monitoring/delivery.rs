@@ -1,13 +1,13 @@
 //! Alerts of Prometheus arrive at the receivers of `compose/alertmanager.yml`.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use chart_index_system_tests::{PrivatePrometheus, Process, read};
+use chart_index_tests::http_server::{response, serve};
 use chart_index_tests::{fixed_address, http_client_builder, within};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ type Notification = (String, Vec<String>);
 #[tokio::test]
 async fn alerts_are_delivered_by_severity() {
     let (receiver, notifications) = start_receiver();
-    let alertmanager = Alertmanager::start(receiver).await;
+    let alertmanager = Alertmanager::start(&receiver).await;
     // The rules of the repository: only the watchdog fires before its time.
     let prometheus = PrivatePrometheus::start(&[("alertmanager", alertmanager.address)]).await;
     let alerts = [("ChartIndexDown", "page"), ("ChartIndexMemory", "ticket")];
@@ -46,12 +46,12 @@ struct Alertmanager {
 }
 
 impl Alertmanager {
-    /// Starts a server whose receivers are at this address.
-    async fn start(receiver: SocketAddr) -> Self {
+    /// Starts a server whose receivers are at this base address.
+    async fn start(receiver: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let example = read("compose/alertmanager.yml");
-        let configuration = example.replace("127.0.0.1:9/", &format!("{receiver}/"));
-        assert_eq!(configuration.matches(&receiver.to_string()).count(), 3, "{configuration}");
+        let configuration = example.replace("http://127.0.0.1:9", receiver);
+        assert_eq!(configuration.matches(receiver).count(), 3, "{configuration}");
         std::fs::write(folder.path().join("alertmanager.yml"), configuration).expect("a configuration");
         let address = fixed_address();
         let process = start(folder.path(), address);
@@ -90,37 +90,16 @@ fn start(folder: &Path, address: SocketAddr) -> Process {
     )
 }
 
-/// Starts a server for webhooks, which ends with the test.
-fn start_receiver() -> (SocketAddr, Receiver<Notification>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
+/// Starts a server for webhooks, and returns its base address.
+fn start_receiver() -> (String, Receiver<Notification>) {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let (connection, sender) = (connection.expect("a connection"), sender.clone());
-            std::thread::spawn(move || respond(connection, &sender));
-        }
-    });
-    (address, receiver)
-}
-
-/// Responds to the requests of a connection, and passes each notification on.
-fn respond(mut connection: TcpStream, notifications: &Sender<Notification>) {
-    let mut reader = BufReader::new(connection.try_clone().expect("a connection"));
-    loop {
-        let mut lines = reader.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty());
-        let Some(request) = lines.next() else { return };
-        let lengths =
-            lines.filter_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-        let length: usize = lengths.last().expect("a body");
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).expect("a body");
-        let body: Value = serde_json::from_slice(&body).expect("JSON");
+    let base = serve(move |request| {
+        let body: Value = serde_json::from_slice(&request.body).expect("JSON");
         let alerts = body["alerts"].as_array().expect("alerts").iter();
         let names = alerts.map(|alert| alert["labels"]["alertname"].as_str().expect("a name").to_owned());
-        let path = request.split(' ').nth(1).expect("a path").to_owned();
         // The test may have ended.
-        let _ = notifications.send((path, names.collect()));
-        connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").expect("a response is written");
-    }
+        let _ = sender.send((request.path().to_owned(), names.collect()));
+        response("200 OK", "")
+    });
+    (base, receiver)
 }

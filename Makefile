@@ -21,7 +21,7 @@ test-system: ## Run all other tests: pages in Chromium, image, deployment, monit
 
 test-full: ## Run the long forms of the tests, with release builds: hours
 	cargo build --release --locked --workspace --bins
-	@scripts/test-system --test telemetry --test redis --test indexer --bin chart-indexer --test api_docs --test browser --test image --test rollout --test cdn -- --ignored --show-output long_
+	@scripts/test-system --test telemetry --test redis --test indexer --bin chart-indexer --test api_docs --test browser --test image --test cdn -- --ignored --show-output long_
 	@scripts/test-system --test drills -- --ignored --show-output --test-threads=1 long_
 	@scripts/test-system --bin history -- --ignored --show-output --test-threads=1 long_
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test differential --test recovery -- --ignored --show-output long_

@@ -1,4 +1,4 @@
-//! Outages of PostgreSQL, recovery, and connections that stop responding.
+//! Outages of PostgreSQL, and recovery.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -227,49 +227,6 @@ async fn refused_login_is_503_until_it_is_permitted() {
     alter("LOGIN");
     outage.assert_recovers().await;
     within(RECOVERY, async || responds_again().then_some(())).await;
-}
-
-/// Connections with running statements drop all traffic without being closed. New connections work.
-#[tokio::test(flavor = "multi_thread")]
-async fn service_recovers_from_silent_connections() {
-    let database = TestDatabase::migrated().await;
-    let proxy = Proxy::start(database.url()).await;
-    let arguments = ["--database-max-connections", "2"];
-    let service = Service::start_with(
-        proxy.url(),
-        &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },
-    );
-    let client = service.client();
-    let mut next = 0;
-    // Concurrent lookups of different charts, none of them cached.
-    let mut lookups = || {
-        let mut lookups = JoinSet::new();
-        for _ in 0..64 {
-            let (client, path) = (client.clone(), format!("/api/charts/{next:064}"));
-            next += 1;
-            lookups.spawn(async move { client.get(&path).await.status.as_u16() });
-        }
-        lookups.join_all()
-    };
-    assert!(lookups().await.iter().all(|status| *status == 200));
-    let lock = "BEGIN; LOCK TABLE charts IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
-    let mut locking = database.start_psql(lock);
-    let locks = |condition: &str| database.locks(&format!("relation = 'charts'::regclass AND {condition}"));
-    within(RECOVERY, async || (locks("mode = 'AccessExclusiveLock' AND granted") == 1).then_some(())).await;
-    let during = tokio::spawn(lookups());
-    within(RECOVERY, async || (locks("NOT granted") == 2).then_some(())).await;
-    proxy.silence_open_connections();
-    let silenced = Instant::now();
-    let end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-               WHERE datname = current_database() AND query LIKE 'BEGIN; LOCK%'";
-    let _ = database.psql(end);
-    let _ = locking.wait();
-    during.await.unwrap();
-    while lookups().await.iter().any(|status| *status != 200) {
-        assert!(silenced.elapsed() < Duration::from_secs(10), "{:?}", silenced.elapsed());
-    }
-    assert!(silenced.elapsed() < Duration::from_secs(10), "{:?}", silenced.elapsed());
-    assert_eq!(service.private_client().get("/readyz").await.status, 200);
 }
 
 /// Misses fail at once and hits are served, also while misses hold all permits of lookups but one.

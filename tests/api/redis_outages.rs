@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use chart_index_tests::{PrivatePostgres, PrivateRedis, PrivateRedisCluster};
+use chart_index_tests::{PrivateRedis, PrivateRedisCluster};
 
 use super::*;
 
@@ -182,52 +182,4 @@ async fn no_request_fails_when_a_cluster_node_does() {
     cluster.nodes[2].restart();
     test.wait_for_shared_limit().await;
     test.finish().await;
-}
-
-/// Responses stay cached without Redis, and a removal takes effect as fast as with it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cached_responses_need_no_query_without_redis() {
-    const LOOKUP: &str = "FROM charts AS chart CROSS JOIN LATERAL";
-    const CHARTS: u32 = 20;
-    let (postgres, mut redis) = (PrivatePostgres::start_logging(), PrivateRedis::start(&[]));
-    let library = Library::new();
-    for number in 1..=CHARTS {
-        library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
-    }
-    let path = |number| format!("/api/charts/{}", ChartSpec::numbered(number).note_hash());
-    indexer(postgres.url(), &["migrate"]).succeeded();
-    indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
-    let url = redis.url();
-    let variables = [("REDIS_URL", url.as_str())];
-    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
-    let service = Service::start_with(postgres.url(), &options);
-    let client = service.client();
-    let get_all = async || {
-        for number in 1..=CHARTS {
-            assert_eq!(client.get(&path(number)).await.json()["status"], "known", "{number}");
-        }
-    };
-    // Twice, like `assert_cached`.
-    get_all().await;
-    get_all().await;
-    let queries = postgres.statements(LOOKUP);
-    assert!((CHARTS as usize..2 * CHARTS as usize).contains(&queries), "{queries}");
-    let assert_no_queries = async |duration| {
-        let start = Instant::now();
-        while start.elapsed() < duration {
-            get_all().await;
-        }
-        get_all().await;
-        assert_eq!(postgres.statements(LOOKUP), queries);
-    };
-    redis.kill();
-    // The time after their read for which responses are used that are not known to be current.
-    assert_no_queries(Duration::from_secs(3)).await;
-    redis.restart();
-    assert_no_queries(Duration::from_secs(1)).await;
-    redis.kill();
-    let hash = ChartSpec::numbered(1).note_hash();
-    indexer(postgres.url(), &["remove", "chart", &hash]).succeeded();
-    within(CHANGE_TIMEOUT, async || (client.get(&path(1)).await.json()["status"] == "unknown").then_some(()))
-        .await;
 }

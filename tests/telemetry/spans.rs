@@ -94,6 +94,7 @@ async fn miss_has_spans_of_redis_fill_search_and_postgresql() {
     let spans = of_trace(&all, TRACES[1]);
     let request = child(&spans, REMOTE_SPAN, "GET /api/chartsets");
     let fill = child(&spans, &request.id, "fill");
+    assert_attributes(fill, &[("chart_index.cache.group", "list")]);
     let search = child(&spans, &fill.id, "search");
     assert_attributes(search, &[("chart_index.search.engine", "postgres")]);
     assert!(

@@ -60,9 +60,10 @@ async fn request_has_a_duration_and_a_client_span() {
     let page = engine.search(&query()).instrument(request.clone()).await.unwrap();
     assert_eq!(page.total, 7);
     assert_eq!(operations(&telemetry, "search", None), Some(1));
+    drop(request);
     let spans = telemetry.spans();
-    let [span] = &spans[..] else { panic!("{spans:?}") };
-    assert_eq!((&*span.name, &span.kind), ("search", &SpanKind::Client));
+    let [span, request] = &spans[..] else { panic!("{spans:?}") };
+    assert_eq!((&*span.name, &span.kind, span.parent), ("search", &SpanKind::Client, request.id));
     assert_eq!(span.attributes["db.system.name"], "meilisearch");
     assert_eq!(span.attributes["db.operation.name"], "search");
 

@@ -8,7 +8,7 @@ use chart_index_tests::Random;
 use crate::support::Catalogue;
 
 /// The number of commands that are killed per seed.
-const ROUNDS: u64 = 16;
+const ROUNDS: u64 = 6;
 /// A command is killed after at most this time.
 const MAX_DELAY_MS: u32 = 1_500;
 

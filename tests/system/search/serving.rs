@@ -1,20 +1,16 @@
-//! The public API with Meilisearch nodes that fail, recover and lag.
+//! The public API with Meilisearch nodes that fail and recover.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chart_index_tests::{Client, PrivatePostgres, Response, Service, within};
 
 use crate::support::Catalogue;
 
-/// A replica detects a failed, lagging or recovered node within this time.
+/// A replica detects a failed or recovered node within this time.
 const DETECTION: Duration = Duration::from_secs(10);
 
 fn serve(catalogue: &Catalogue) -> Service {
-    let variables = [("MEILISEARCH_URL", catalogue.node_urls()), ("SEARCH_MAX_LAG_MS", "3000".to_owned())];
-    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    Service::with_variables(catalogue.database.url(), &variables)
+    Service::with_variables(catalogue.database.url(), &[("MEILISEARCH_URL", &catalogue.node_urls())])
 }
 
 async fn list(client: &Client, query: &str) -> Response {
@@ -69,32 +65,6 @@ async fn postgresql_is_the_fallback_of_meilisearch() {
     assert_eq!(by_postgres.body, by_meilisearch.body, "both engines return the same bytes");
 }
 
-#[tokio::test]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn lagging_node_is_not_searched() {
-    let catalogue = Catalogue::synced(20).await;
-    let service = serve(&catalogue);
-    let client = service.client();
-    wait_for_engine(&client, "", "meilisearch").await;
-    catalogue.write_sets(5, "newer");
-    catalogue.ingest();
-    let mut number = 0;
-    let lags = async || {
-        number += 1;
-        let query = format!("densityMin=0.{number}");
-        (list(&client, &query).await.header("x-search-engine") == "postgres").then_some(())
-    };
-    within(Duration::from_secs(20), lags).await;
-    catalogue.run(&["sync"]);
-    let mut number = 0;
-    let caught_up = async || {
-        number += 1;
-        let query = format!("densityMin=0.0{number}");
-        (list(&client, &query).await.header("x-search-engine") == "meilisearch").then_some(())
-    };
-    within(DETECTION, caught_up).await;
-}
-
 /// A database that is restored to an earlier point lacks numbers that the index has: commands ask for a
 /// rebuild, and a running replica searches the node again as soon as that is done.
 #[tokio::test]
@@ -135,40 +105,4 @@ async fn restored_database_needs_a_rebuild() {
     within(DETECTION, async || is_searched("meilisearch", 8).await).await;
     catalogue.run(&["sync"]);
     catalogue.assert_equal();
-}
-
-/// No page fails, is empty or is unsorted during rebuilds with 50 requests per second.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a Meilisearch server: make test-system"]
-async fn lists_are_complete_during_rebuilds() {
-    const SETS: u32 = 60;
-    let catalogue = Catalogue::synced(SETS).await;
-    let service = serve(&catalogue);
-    wait_for_engine(&service.client(), "", "meilisearch").await;
-    let (stop, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let load = tokio::spawn({
-        let (client, stop, requests) = (service.client(), Arc::clone(&stop), Arc::clone(&requests));
-        async move {
-            let mut ticks = tokio::time::interval(Duration::from_millis(20));
-            while !stop.load(Ordering::Relaxed) {
-                ticks.tick().await;
-                let number = requests.fetch_add(1, Ordering::Relaxed);
-                // Every query is different, so that none is cached.
-                let response = list(&client, &format!("sort=title&perPage=60&bpmMin=0.{number:05}1")).await;
-                assert_eq!(response.header("x-search-engine"), "meilisearch");
-                let page = response.json();
-                assert_eq!(page["total"], SETS);
-                let titles: Vec<_> = page["items"].as_array().unwrap().iter().collect();
-                let titles: Vec<_> = titles.iter().map(|item| item["title"].as_str().unwrap()).collect();
-                assert_eq!(titles.len(), SETS as usize);
-                assert!(titles.is_sorted(), "{titles:?}");
-            }
-        }
-    });
-    for _ in 0..3 {
-        catalogue.run(&["rebuild"]);
-    }
-    stop.store(true, Ordering::Relaxed);
-    load.await.unwrap();
-    assert!(requests.load(Ordering::Relaxed) > 20);
 }

@@ -49,23 +49,6 @@ async fn items_equal_single_lookups_in_order() {
     assert_eq!(response.json(), json!({"items": expected}));
 }
 
-/// A batch fills the cache entries of single lookups.
-#[tokio::test]
-async fn removed_chart_is_unknown_to_later_batches() {
-    let (index, [first, second]) = (Index::new(library()).await, charts().map(|chart| chart.note_hash()));
-    let status = async || {
-        let response = post(&index, &json!({"hashes": [first, second]})).await.json();
-        strings(&response["items"], "status")
-    };
-    assert_eq!(status().await, ["known", "known"]);
-    assert_eq!(status().await, ["known", "known"]);
-    index.indexer(&["remove", "chart", &first]);
-    let lookup = format!("/api/charts/{first}");
-    let is_removed = async || (index.get(&lookup).await.json()["status"] == "unknown").then_some(());
-    within(CHANGE_TIMEOUT, is_removed).await;
-    assert_eq!(status().await, ["unknown", "known"]);
-}
-
 #[tokio::test]
 async fn invalid_requests_are_4xx() {
     let (index, [known, _]) = two_charts().await;

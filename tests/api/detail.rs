@@ -81,21 +81,3 @@ async fn unknown_or_malformed_id_is_404() {
         }
     }
 }
-
-/// A removed chartset has no list item, detail or redirect. Its charts stay known if another chartset has them.
-#[tokio::test]
-async fn removed_chartset_is_not_served() {
-    let library = pack();
-    library.osu("alpha/13 other/a.osu", ChartSpec { title: "other".into(), ..ChartSpec::default() });
-    let index = Index::new(library).await;
-    let id = index.id_of("sparse").await;
-    index.indexer(&["remove", "chartset", &id]);
-    index.ingest();
-    within(CHANGE_TIMEOUT, async || (index.titles("").await == ["other"]).then_some(())).await;
-    index.wait_for_status(&format!("/api/chartsets/{id}"), 404).await;
-    index.wait_for_status(&format!("/go/chartset/{id}"), 404).await;
-    let shared = index.get(&format!("/api/charts/{}", ChartSpec::default().note_hash())).await.json();
-    assert_eq!(strings(&shared["sources"], "ref"), ["13"]);
-    index.indexer(&["restore", "chartset", &id]);
-    index.wait_for_status(&format!("/api/chartsets/{id}"), 200).await;
-}

@@ -28,6 +28,7 @@ mod overload;
 mod preview;
 mod redirect;
 mod redis_outages;
+mod removals;
 mod rox;
 mod serving;
 mod standby;

@@ -60,33 +60,3 @@ async fn preview_is_immutable_json_with_gzip() {
     }
     assert!(gzip.body.len() < plain.body.len());
 }
-
-/// Unknown and removed charts are 404, cacheable for 60 seconds, even if the client sends `If-None-Match`.
-#[tokio::test]
-async fn unknown_and_removed_charts_have_no_preview() {
-    let (index, hash) = (Index::new(library()).await, long_chart().note_hash());
-    let replica = Service::start_with(
-        index.database.url(),
-        &ServiceOptions { variables: &[("REDIS_URL", index.redis.url())], ..ServiceOptions::default() },
-    );
-    let assert_not_found = |response: Response| {
-        assert_eq!(response.status, 404);
-        assert_eq!(response.header("cache-control"), "public, max-age=60");
-        assert_eq!(response.header("content-type"), "application/problem+json");
-    };
-    assert_not_found(index.get(&format!("/api/charts/{}/preview", "0".repeat(64))).await);
-    let path = format!("/api/charts/{hash}/preview");
-    let tag = index.get(&path).await.header("etag").to_owned();
-    assert_eq!(index.client.get_with(&path, &[("if-none-match", &tag)]).await.status, 304);
-    assert_cached(&replica, &path, 200).await;
-    index.indexer(&["remove", "chart", &hash]);
-    assert_not_found(index.wait_for_status(&path, 404).await);
-    assert_not_found(index.client.get_with(&path, &[("if-none-match", &tag)]).await);
-    assert_not_found(index.client.get_with(&path, &[("if-none-match", "*")]).await);
-    let gone = async || (replica.client().get(&path).await.status == 404).then_some(());
-    within(CHANGE_TIMEOUT, gone).await;
-    index.indexer(&["restore", "chart", &hash]);
-    index.wait_for_status(&path, 200).await;
-    let back = async || (replica.client().get(&path).await.status == 200).then_some(());
-    within(CHANGE_TIMEOUT, back).await;
-}

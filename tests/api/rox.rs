@@ -102,24 +102,3 @@ async fn replaced_file_has_another_tag() {
         unknown.stderr
     );
 }
-
-/// Unknown and removed charts are 404, cacheable for 60 seconds, even if the client sends `If-None-Match`.
-#[tokio::test]
-async fn unknown_and_removed_charts_have_no_rox_file() {
-    let (index, hash) = one_chart().await;
-    let assert_not_found = |response: Response| {
-        assert_eq!(response.status, 404);
-        assert_eq!(response.header("cache-control"), "public, max-age=60");
-        assert_eq!(response.header("content-type"), "application/problem+json");
-    };
-    assert_not_found(index.get(&format!("/api/charts/{}/rox", "0".repeat(64))).await);
-    let (path, tag) = (format!("/api/charts/{hash}/rox"), format!("\"{hash}\""));
-    assert_eq!(index.client.get_with(&path, &[("if-none-match", &tag)]).await.status, 304);
-    index.indexer(&["remove", "chart", &hash]);
-    assert_not_found(index.wait_for_status(&path, 404).await);
-    assert_not_found(index.client.get_with(&path, &[("if-none-match", &tag)]).await);
-    assert_not_found(index.client.get_with(&path, &[("if-none-match", "*")]).await);
-    assert_eq!(index.get(&format!("/api/charts/{hash}")).await.json()["status"], "unknown");
-    index.indexer(&["restore", "chart", &hash]);
-    index.wait_for_status(&path, 200).await;
-}

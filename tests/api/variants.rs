@@ -11,7 +11,7 @@ use super::*;
 const VARIANT: &str = "6aae14837dba1eb27b1a4e3f890d83f64f964567da532ba0e8509411e69799fd";
 
 /// A chart of 64 rows, converted to a rate as converters do.
-fn at_rate(rate_percent: i64, difficulty: &str) -> ChartSpec {
+pub(crate) fn at_rate(rate_percent: i64, difficulty: &str) -> ChartSpec {
     let note = |i: i64| {
         let start = (12_500 * i + rate_percent / 2) / rate_percent;
         (start, u8::try_from((i * i + i / 3 + i / 8) % 5).unwrap(), None)
@@ -180,15 +180,6 @@ async fn chart_stays_known_by_an_earlier_file() {
     let charts = json!({"charts": [{"md5": md5}, {"md5": variants.md5("alpha/12 one/a.osu")}]});
     let items = variants.batch("", &charts).await.json()["items"].clone();
     assert_eq!(strings(&items, "chartHash"), [variants.original.as_str(); 2]);
-}
-
-#[tokio::test]
-async fn removed_chart_is_no_variant() {
-    let variants = Variants::new().await;
-    let path = format!("/api/charts/{}?include=variants", variants.original);
-    assert_eq!(variants.json(&path).await["variantsTotal"], 2);
-    variants.index.indexer(&["remove", "chart", &variants.faster]);
-    within(CHANGE_TIMEOUT, async || (variants.json(&path).await["variantsTotal"] == 1).then_some(())).await;
 }
 
 #[tokio::test]

@@ -143,18 +143,21 @@ async fn conversions_are_linked_with_their_rate() {
     assert!(between(&html, "<h2>Also as</h2>", "</ul>").contains(", 0.8x, in Alpha set 1</li>"), "{html}");
 }
 
+/// A creator without other charts has no page either.
 #[tokio::test]
 async fn removed_chart_is_404_and_not_indexed() {
     let library = Library::new();
     let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
     let site = Site::new(&library).await;
-    let path = format!("/charts/{hash}");
+    let (path, creator) = (format!("/charts/{hash}"), "/creators/creator");
     site.html(&path).await;
+    assert_eq!(links(&site.html(creator).await, "/charts/"), [&*path]);
     indexer(site.database.url(), &["remove", "chart", &hash]).succeeded();
     let removed = async || Some(site.get(&path).await).filter(|response| response.status == 404);
     let (response, _) = within(Duration::from_secs(10), removed).await;
     let html = String::from_utf8(response.body).unwrap();
     assert!(html.contains("noindex") && html.contains("<h1>No chart is at this address</h1>"), "{html}");
+    within(Duration::from_secs(10), async || (site.get(creator).await.status == 404).then_some(())).await;
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// `timeout server`.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// `timeout server` of the tests.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 const REPLICAS: [&str; 2] = ["replica-1", "replica-2"];
 
 /// What a client may send to be taken for a proxy that the replicas trust.
@@ -47,6 +47,9 @@ impl Site {
     async fn start_with(variables: &[(&str, &str)]) -> Self {
         let unanswered = Arc::new(AtomicUsize::new(0));
         let mut config = read("compose/haproxy/haproxy.cfg");
+        assert_eq!(config.matches("timeout server 10s").count(), 1, "{config}");
+        let server_timeout = format!("timeout server {}s", SERVER_TIMEOUT.as_secs());
+        config = config.replace("timeout server 10s", &server_timeout);
         for name in REPLICAS {
             let address = start_replica(name, Arc::clone(&unanswered)).await;
             let (original, port) = (format!("    server {name} {name}.edge:8080\n"), address.port());

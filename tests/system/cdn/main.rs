@@ -5,15 +5,14 @@
     reason = "a test panics if its set-up fails, and prints what it measured"
 )]
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::{PrivateVarnish, Process};
+use chart_index_system_tests::PrivateVarnish;
 use chart_index_tests::{
-    ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, Service, TestDatabase, TestRedis,
-    fixed_address, indexer, indexer_command, within,
+    ChartSpec, Client, Library, PrivatePostgres, Proxy, Response, RunningIndexer, Service, TestDatabase,
+    TestRedis, fixed_address, indexer, indexer_command, within,
 };
 use tokio::task::JoinSet;
 
@@ -37,12 +36,12 @@ struct Site {
     edge: Client,
     /// Between `follow` and Varnish.
     purges: Proxy,
-    follow: Process,
+    follow: RunningIndexer,
     hashes: Vec<String>,
 }
 
 impl Site {
-    /// A site with charts, each in a chartset of its own. `follow` has done its first purge.
+    /// A site with charts, each in a chartset of its own, that an earlier `follow` has purged.
     async fn start(charts: u32) -> Self {
         let database = TestDatabase::create().await;
         let url = database.url().to_owned();
@@ -73,8 +72,8 @@ impl Site {
         let service = Service::with_variables(&database_url, &variables);
         let varnish = PrivateVarnish::start(fixed_address(), service.address(), "\"127.0.0.1\"").await;
         let purges = Proxy::start(&format!("http://@{}/purge", varnish.address())).await;
+        TestDatabase::psql_on(&database_url, PURGE_POSITION);
         let follow = start_follow(&database_url, &purges);
-        within(TIMEOUT, async || purges_are_done(&database_url).then_some(())).await;
         let edge = Client::new(varnish.address());
         Self {
             _database: database,
@@ -117,9 +116,13 @@ impl Site {
     }
 }
 
-fn start_follow(database_url: &str, purges: &Proxy) -> Process {
+/// Without a position `follow` would purge everything for six seconds.
+const PURGE_POSITION: &str = "INSERT INTO cdn_purges (sequence, origin) \
+                              SELECT last_sequence, change_feed_origin() FROM change_feed";
+
+fn start_follow(database_url: &str, purges: &Proxy) -> RunningIndexer {
     let mut follow = indexer_command(database_url, &["follow"]);
-    Process::start(follow.env("PURGE_URL", purges.url().replace('@', "")).stdout(Stdio::null()))
+    RunningIndexer::start(follow.env("PURGE_URL", purges.url().replace('@', "")))
 }
 
 /// Whether everything is purged that the present server has numbered.
@@ -151,7 +154,7 @@ async fn edge_keeps_what_is_current_and_hides_its_headers() {
     site.fill().await;
     indexer(&site.database_url, &["remove", "chart", &site.hashes[1]]).succeeded();
     within(REMOVED_WITHIN, async || site.is_removed(1).await.then_some(())).await;
-    tokio::time::sleep(PURGED_AFTER).await;
+    within(TIMEOUT, async || purges_are_done(&site.database_url).then_some(())).await;
     for number in [0, 2] {
         for suffix in ["", "/rox"] {
             let path = format!("/api/charts/{}{suffix}", site.hashes[number]);
@@ -182,7 +185,8 @@ async fn purges_that_fail_are_repeated() {
     for number in [0, 1] {
         site.remove(number);
     }
-    tokio::time::sleep(REMOVED_WITHIN).await;
+    // All purges have failed.
+    tokio::time::sleep(PURGED_AFTER).await;
     let hash = &site.hashes[0];
     assert!(is_hit(&site.edge.get(&format!("/api/charts/{hash}/rox")).await), "nothing has purged it");
     site.purges.listen().await;
@@ -192,7 +196,8 @@ async fn purges_that_fail_are_repeated() {
     // A `follow` that was killed continues.
     site.purges.cut().await;
     site.remove(2);
-    site.follow.kill();
+    site.follow.signal("KILL");
+    site.follow.wait();
     site.purges.listen().await;
     site.follow = start_follow(&site.database_url, &site.purges);
     within(TIMEOUT, async || site.is_removed(2).await.then_some(())).await;
@@ -214,7 +219,7 @@ async fn errors_of_varnish_are_problem_details() {
 /// A replica may read a standby for two seconds that does not replay a removal.
 #[tokio::test]
 async fn removals_are_in_force_at_the_edge_beside_a_paused_standby() {
-    const REMOVALS: u32 = 8;
+    const REMOVALS: u32 = 4;
     let primary = PrivatePostgres::start();
     let standby = primary.start_standby();
     let site = Site::start_on(None, primary.url().to_owned(), standby.url(), REMOVALS).await;

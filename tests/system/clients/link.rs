@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// 256 kbit/s.
-const BYTES_PER_SECOND: u32 = 32_000;
+/// 512 kbit/s.
+const BYTES_PER_SECOND: u32 = 64_000;
 /// The number of hashes of a batch that arrives in time.
 const MAX_HASHES: usize = 300;
 /// A `Retry-After` of 2 s as a date, and a pause that the client chooses.
@@ -18,8 +18,8 @@ const REFUSALS: [&str; 3] = [
      Retry-After: Sun, 06 Nov 1994 08:49:39 GMT",
     "503 Service Unavailable",
 ];
-/// The shortest pauses after them. The last one has doubled twice.
-const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// The shortest pauses after them. The last one has doubled twice, less a random part of up to half.
+const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(2)];
 /// What a pause may last longer, on a busy machine: much less than the minutes of a client that reads the dates
 /// with its own clock.
 const TOLERANCE: Duration = Duration::from_secs(30);
@@ -32,7 +32,10 @@ pub(crate) struct Link {
 
 /// A request that was received.
 struct Received {
-    at: Instant,
+    /// When its head was received.
+    begun: Instant,
+    /// When its body was received.
+    complete: Instant,
     user_agent: bool,
     hashes: usize,
 }
@@ -59,7 +62,7 @@ impl Link {
     pub(crate) fn check(&self) {
         let requests = self.requests.lock().expect("no test panicked");
         for (number, pause) in PAUSES.iter().enumerate() {
-            let waited = requests[number + 1].at - requests[number].at;
+            let waited = requests[number + 1].begun - requests[number].complete;
             assert!(waited >= *pause && waited < *pause + TOLERANCE, "{number}: {waited:?}");
         }
         assert!(requests.iter().all(|request| request.user_agent));
@@ -73,12 +76,12 @@ impl Link {
 
 /// Reads a request, and refuses it or passes it on.
 async fn respond(mut client: TcpStream, service: SocketAddr, requests: Arc<Mutex<Vec<Received>>>) {
-    let (head, body) = read_request(&mut client).await;
+    let (head, begun, body) = read_request(&mut client).await;
     let user_agent = head.to_ascii_lowercase().contains("(me@example.org)");
     let hashes = body.windows(64).filter(|text| text.iter().all(u8::is_ascii_hexdigit)).count();
     let number = {
         let mut requests = requests.lock().expect("no test panicked");
-        requests.push(Received { at: Instant::now(), user_agent, hashes });
+        requests.push(Received { begun, complete: Instant::now(), user_agent, hashes });
         requests.len() - 1
     };
     let refusal = match REFUSALS.get(number) {
@@ -96,20 +99,20 @@ async fn respond(mut client: TcpStream, service: SocketAddr, requests: Arc<Mutex
     copy_slowly(&mut server, &mut client).await;
 }
 
-/// The head of a request, and its body, which arrives as on the link.
-async fn read_request(client: &mut TcpStream) -> (String, Vec<u8>) {
+/// The head of a request, when it was received, and the body, which arrives as on the link.
+async fn read_request(client: &mut TcpStream) -> (String, Instant, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await.expect("a request"));
     }
-    let head = String::from_utf8(head).expect("ASCII");
+    let (head, begun) = (String::from_utf8(head).expect("ASCII"), Instant::now());
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
         name.eq_ignore_ascii_case("content-length").then(|| value.parse().expect("a number"))
     });
     let mut body = Vec::new();
     copy_slowly(&mut client.take(length.unwrap_or(0)), &mut body).await;
-    (head, body)
+    (head, begun, body)
 }
 
 async fn copy_slowly(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) {

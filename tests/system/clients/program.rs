@@ -41,7 +41,7 @@ pub(crate) fn library() -> Library {
     library
 }
 
-/// The program finds the charts of a folder over a link of 256 kbit/s, to an index that refuses its first
+/// The program finds the charts of a folder over a link of 512 kbit/s, to an index that refuses its first
 /// requests.
 pub(crate) async fn finds_the_charts_of_a_folder(mut program: Command) {
     let (_database, service) = serve_samples().await;

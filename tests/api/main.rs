@@ -9,6 +9,7 @@ mod changes;
 mod check;
 mod configuration;
 mod connections;
+mod database_standby;
 mod detail;
 mod downloads;
 mod errors;
@@ -31,7 +32,6 @@ mod redis_outages;
 mod removals;
 mod rox;
 mod serving;
-mod standby;
 mod variants;
 
 use std::ops::Deref;

@@ -217,7 +217,8 @@ async fn standby_and_primary_replace_each_other() {
     let mut site = Site::start().await;
     site.look_up_unknown().await;
     site.standby.kill();
-    site.look_up_for(Duration::from_secs(3)).await;
+    // Two polls of it.
+    site.look_up_for(Duration::from_secs(1)).await;
     assert!(!site.is_used().await);
     site.standby.restart();
     site.wait_for_use(true).await;
@@ -231,9 +232,10 @@ async fn standby_and_primary_replace_each_other() {
     site.primary.thaw();
     site.wait_for_use(true).await;
     site.primary.kill();
-    site.look_up_for(Duration::from_secs(6)).await;
-    TestDatabase::psql_on(site.standby.url(), "SELECT pg_promote()");
+    // The standby is current for two seconds of them.
     site.look_up_for(Duration::from_secs(3)).await;
+    TestDatabase::psql_on(site.standby.url(), "SELECT pg_promote()");
+    site.look_up_for(Duration::from_secs(2)).await;
     site.primary.restart();
     let removed = site.hashes[0].clone();
     site.remove(&removed);

@@ -4,6 +4,7 @@
 mod backfill;
 mod duplicates;
 mod exports;
+mod exports_renewed;
 mod failures;
 mod follow;
 mod hash;
@@ -18,7 +19,6 @@ mod real_charts;
 mod refusals;
 mod reingest;
 mod removals;
-mod renewed_exports;
 mod signed_exports;
 mod standard_error;
 mod status;

@@ -87,7 +87,7 @@ async fn outage_does_not_flood_the_log() {
 /// After each statement sqlx asks whether it is to log it, which must not cost the next event of the thread.
 #[tokio::test]
 async fn no_event_is_lost_after_a_statement() {
-    for format in ["text", "json"] {
+    let log = async |format: &str| {
         let database = TestDatabase::migrated().await;
         let variables = [("LOG_FORMAT", format), ("WORKER_THREADS", "2")];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
@@ -109,5 +109,6 @@ async fn no_event_is_lost_after_a_statement() {
                 .await;
             tokio::time::sleep(Duration::from_millis(1_100)).await;
         }
-    }
+    };
+    tokio::join!(log("text"), log("json"));
 }

@@ -74,11 +74,11 @@ async fn change_ends_every_wait() {
 async fn wait_ends_with_an_empty_page() {
     let (_database, service, end) = index(&[]).await;
     let (client, start) = (service.client(), Instant::now());
-    let response = client.get(&format!("/api/changes?after={end}&wait=3")).await;
-    assert!(start.elapsed() >= Duration::from_secs(3));
+    let response = client.get(&format!("/api/changes?after={end}&wait=2")).await;
+    assert!(start.elapsed() >= Duration::from_secs(2));
     assert_empty(&response, end);
     let seconds = total_duration(&service).await;
-    assert!(seconds < 3.0, "a wait is no part of the duration: {seconds}");
+    assert!(seconds < 2.0, "a wait is no part of the duration: {seconds}");
     let response = client.get("/api/changes?after=0&wait=60").await;
     assert_eq!(response.json()["next"], end, "there are changes to send at once");
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{
-    ChangeType, ChartMetadata, ChartsetId, ChartsetRecord, FileDigest, Lineage, NoteHash, ReadError,
+    ChangeType, ChartMetadata, ChartsetId, ChartsetRecord, Entity, FileDigest, Lineage, NoteHash, ReadError,
 };
 use sqlx::{Connection, PgConnection};
 
@@ -12,7 +12,7 @@ use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::error::corrupt;
 use crate::feed::change_feed::lineage;
 use crate::reads::chartset_records::read_records;
-use crate::schema::column_values::{parse_digest, parse_hash};
+use crate::schema::column_values::parse_entity;
 
 /// Size of the records of a page after which it ends, in bytes: it is exceeded by at most one chartset.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -86,7 +86,7 @@ struct FeedRow {
     changed_at_ms: i64,
     change: String,
     entity: Vec<u8>,
-    replacement: Option<Vec<u8>>,
+    replacement: Option<[u8; 32]>,
     is_removal: bool,
 }
 
@@ -183,7 +183,7 @@ async fn entries(
         }
         let record = id.and_then(|id| records.remove(&id).flatten());
         bytes += record.as_ref().map_or(0, json_bytes);
-        entries.push(row.into_entry(id, record)?);
+        entries.push(row.into_entry(record)?);
     }
     Ok((entries, false))
 }
@@ -207,31 +207,26 @@ impl FeedRow {
         self.entity.as_slice().try_into().ok().map(ChartsetId::from_bytes)
     }
 
-    fn into_entry(
-        self,
-        id: Option<ChartsetId>,
-        record: Option<ChartsetRecord>,
-    ) -> Result<FeedEntry, sqlx::Error> {
+    fn into_entry(self, record: Option<ChartsetRecord>) -> Result<FeedEntry, sqlx::Error> {
+        let entity = match parse_entity(&self.entity)? {
+            Entity::Chart(hash) => FeedEntity::Chart(hash),
+            Entity::Chartset(id) => FeedEntity::Chartset(id, record),
+        };
         let change = match &*self.change {
             "removed" => ChangeType::Removed,
-            _ if id.is_some() && record.is_none() => {
+            _ if matches!(entity, FeedEntity::Chartset(_, None)) => {
                 return Err(corrupt("an entry of a chartset without a record"));
             }
             "added" => ChangeType::Added,
             "updated" => ChangeType::Updated,
             other => return Err(corrupt(format!("unknown change {other:?}"))),
         };
-        let entity = match id {
-            Some(id) => FeedEntity::Chartset(id, record),
-            None => FeedEntity::Chart(parse_hash(&self.entity)?),
-        };
-        let replacement = self.replacement.as_deref().map(parse_digest).transpose()?;
         Ok(FeedEntry {
             sequence: self.sequence.unsigned_abs(),
             changed_at_ms: self.changed_at_ms,
             change,
             entity,
-            replacement: replacement.map(FileDigest::from_bytes),
+            replacement: self.replacement.map(FileDigest::from_bytes),
             is_removal: self.is_removal,
         })
     }

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use crate::feed::change_feed;
 use crate::reads::chartset_records::{CheckedRecord, read_records};
-use crate::schema::column_values::{parse_chartset_id, parse_hash};
+use crate::schema::column_values::parse_chartset_id;
 use crate::schema::stored_files::{RoxFileRow, StoredFile};
 use crate::time_limit::with_time_limit;
 use crate::{Store, StoreError};
@@ -115,7 +115,7 @@ impl ExportSnapshot {
     pub async fn rox_files_after(&mut self, after: Option<NoteHash>) -> Result<Vec<ExportedRox>, StoreError> {
         let connection = &mut self.connection;
         let read = async {
-            let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(
+            let charts: Vec<([u8; 32], i64)> = sqlx::query_as(
                 "SELECT hash, rox_bytes FROM known_charts WHERE hash > $1 ORDER BY hash LIMIT $2",
             )
             // The empty value sorts before every hash.
@@ -124,14 +124,13 @@ impl ExportSnapshot {
             .fetch_all(&mut *connection)
             .await?;
             let charts = first_fitting(&charts, PAGE_BYTES, |(_, rox_bytes)| *rox_bytes);
-            let hashes: Vec<&[u8]> = charts.iter().map(|(hash, _)| &hash[..]).collect();
+            let hashes: Vec<_> = charts.iter().map(|(hash, _)| NoteHash::from_bytes(*hash)).collect();
             let files: Vec<RoxFileRow> =
                 sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
-                    .bind(&hashes)
+                    .bind(hashes.iter().map(NoteHash::as_bytes).collect::<Vec<_>>())
                     .fetch_all(&mut *connection)
                     .await?;
             let files = files.into_iter().map(RoxFileRow::parse).collect::<Result<Vec<_>, _>>()?;
-            let hashes = hashes.into_iter().map(parse_hash).collect::<Result<Vec<_>, _>>()?;
             Ok((hashes, files))
         };
         let files = with_time_limit(STATEMENT_LIMIT, read).await;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chart_index_domain::{ChartsetId, Entity, FileDigest, Lineage, NoteHash};
 
 use crate::feed::change_feed;
-use crate::schema::column_values::{parse_entity, parse_hash};
+use crate::schema::column_values::parse_entity;
 use crate::{Store, StoreError};
 
 /// The state of a mirror.
@@ -79,10 +79,10 @@ impl Store {
     /// Returns when each of these charts was stored first, in Unix epoch milliseconds. Charts that are not
     /// stored are left out.
     pub async fn first_seen(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, i64>, StoreError> {
-        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let hashes: Vec<_> = hashes.iter().map(NoteHash::as_bytes).collect();
         let query =
             sqlx::query_as("SELECT hash, first_seen_ms FROM charts WHERE hash = ANY($1)").bind(hashes);
-        let parse = |(hash, first_seen_ms): (Vec<u8>, i64)| Ok((parse_hash(&hash)?, first_seen_ms));
+        let parse = |(hash, first_seen_ms): (_, i64)| Ok((NoteHash::from_bytes(hash), first_seen_ms));
         self.fetch_rows("read when charts were stored", query, parse).await
     }
 
@@ -93,9 +93,9 @@ impl Store {
         replacements: &[(NoteHash, FileDigest)],
         stored: &[NoteHash],
     ) -> Result<(), StoreError> {
-        let hashes: Vec<&[u8]> = replacements.iter().map(|(hash, _)| &hash.as_bytes()[..]).collect();
-        let digests: Vec<&[u8]> = replacements.iter().map(|(_, digest)| &digest.as_bytes()[..]).collect();
-        let stored: Vec<&[u8]> = stored.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let hashes: Vec<_> = replacements.iter().map(|(hash, _)| hash.as_bytes()).collect();
+        let digests: Vec<_> = replacements.iter().map(|(_, digest)| digest.as_bytes()).collect();
+        let stored: Vec<_> = stored.iter().map(NoteHash::as_bytes).collect();
         let record = sqlx::query(
             "WITH forgotten AS (DELETE FROM mirror_replacements WHERE hash = ANY($3))
              INSERT INTO mirror_replacements (hash, digest) SELECT * FROM unnest($1::bytea[], $2::bytea[])
@@ -109,10 +109,9 @@ impl Store {
         &self,
         hashes: &[NoteHash],
     ) -> Result<HashMap<NoteHash, FileDigest>, StoreError> {
-        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let hashes: Vec<_> = hashes.iter().map(NoteHash::as_bytes).collect();
         let query = sqlx::query_as("SELECT hash, digest FROM mirror_replacements WHERE hash = ANY($1)");
-        let parse =
-            |(hash, digest): (Vec<u8>, [u8; 32])| Ok((parse_hash(&hash)?, FileDigest::from_bytes(digest)));
+        let parse = |(hash, digest)| Ok((NoteHash::from_bytes(hash), FileDigest::from_bytes(digest)));
         self.fetch_rows("read replaced files", query.bind(hashes), parse).await
     }
 

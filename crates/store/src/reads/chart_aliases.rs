@@ -6,7 +6,6 @@ use chart_index_domain::{FileMd5, NoteHash, ReadError};
 
 use crate::Store;
 use crate::connection::server::ReadLength;
-use crate::schema::column_values::parse_hash;
 
 /// What a game identifies a chart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +40,7 @@ const IDENTIFY_CHARTS: &str = "SELECT asked.alias, NULL::bigint, found.hash
      ) AS found";
 
 /// One of the identifiers, and the hash of its chart.
-type IdentifierRow = (Option<Vec<u8>>, Option<i64>, Vec<u8>);
+type IdentifierRow = (Option<[u8; 16]>, Option<i64>, [u8; 32]);
 
 impl Store {
     /// Returns the hashes of the known charts with these identifiers.
@@ -56,21 +55,17 @@ impl Store {
         let (mut md5s, mut ids) = (Vec::new(), Vec::new());
         for identifier in identifiers {
             match identifier {
-                ChartIdentifier::Md5(md5) => md5s.push(md5.as_bytes().to_vec()),
+                ChartIdentifier::Md5(md5) => md5s.push(md5.as_bytes()),
                 // No chart has an id that PostgreSQL cannot store.
                 ChartIdentifier::AlphaBeatmapId(id) => ids.extend(i64::try_from(*id)),
             }
         }
         let query = || sqlx::query_as(IDENTIFY_CHARTS).bind(&md5s).bind(&ids);
-        let parse =
-            |(md5, id, hash): IdentifierRow| Ok((identifier(md5.as_deref(), id)?, parse_hash(&hash)?));
+        let parse = |(md5, id, hash): IdentifierRow| {
+            let id = || ChartIdentifier::AlphaBeatmapId(id.unwrap_or_default().unsigned_abs());
+            let identifier = md5.map_or_else(id, |md5| ChartIdentifier::Md5(FileMd5::from_bytes(md5)));
+            Ok((identifier, NoteHash::from_bytes(hash)))
+        };
         self.read_rows("identify charts", ReadLength::Short, query, parse).await
-    }
-}
-
-fn identifier(md5: Option<&[u8]>, id: Option<i64>) -> Result<ChartIdentifier, sqlx::Error> {
-    match md5.map(|md5| md5.try_into().map(FileMd5::from_bytes)) {
-        Some(md5) => md5.map(ChartIdentifier::Md5).map_err(crate::error::corrupt),
-        None => Ok(ChartIdentifier::AlphaBeatmapId(id.unwrap_or_default().unsigned_abs())),
     }
 }

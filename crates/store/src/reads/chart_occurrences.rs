@@ -41,7 +41,7 @@ impl Store {
         &self,
         hashes: &[NoteHash],
     ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
-        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let hashes: Vec<_> = hashes.iter().map(NoteHash::as_bytes).collect();
         let query = || sqlx::query_as(LOOK_UP_CHARTSETS).bind(&hashes);
         let operation = "look up charts with chartsets";
         let rows: Vec<_> = self.read_rows(operation, ReadLength::Short, query, OccurrenceRow::parse).await?;

@@ -63,7 +63,7 @@ struct VariantRow {
     /// In the first row of a chart, if it is compared with another one.
     rox: Option<Vec<u8>>,
     /// The name of the object with the ROX file, likewise.
-    rox_object: Option<Vec<u8>>,
+    rox_object: Option<[u8; 32]>,
     #[sqlx(flatten)]
     lookup: LookupRow,
 }
@@ -124,10 +124,9 @@ impl Store {
     /// Returns, for each request, the chart and those with one of its variants. It is one statement, and a read
     /// of each ROX file that is an object.
     pub async fn chart_variants(&self, requests: &[VariantRequest]) -> Result<Vec<ChartVariants>, ReadError> {
-        let hashes: &Vec<Option<&[u8]>> =
-            &requests.iter().map(|request| request.hash.as_ref().map(|hash| &hash.as_bytes()[..])).collect();
-        let variants: &Vec<Option<&[u8]>> =
-            &requests.iter().map(|request| request.variant.as_ref().map(|id| &id.as_bytes()[..])).collect();
+        let hashes = requests.iter().map(|request| request.hash.as_ref().map(NoteHash::as_bytes));
+        let variants = requests.iter().map(|request| request.variant.as_ref().map(Variant::as_bytes));
+        let (hashes, variants): (&Vec<_>, &Vec<_>) = (&hashes.collect(), &variants.collect());
         let read = self.short_read(OPERATION, |mut connection| async move {
             let rows: Vec<VariantRow> = sqlx::query_as(FIND_VARIANTS)
                 .bind(hashes)
@@ -142,9 +141,7 @@ impl Store {
                 let request = usize::try_from(request).unwrap_or_default();
                 let chart = found.entry((request, occurrence.member.hash)).or_default();
                 chart.total = total.unsigned_abs();
-                if rox.is_some() || rox_object.is_some() {
-                    chart.rox = Some(StoredFile::parse(rox, rox_object.as_deref())?);
-                }
+                chart.rox = chart.rox.take().or_else(|| StoredFile::new(rox, rox_object));
                 chart.occurrences.push(occurrence);
             }
             Ok(found)

@@ -6,7 +6,6 @@ use sqlx::Connection;
 
 use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::connection::server::ReadLength;
-use crate::schema::column_values::parse_hash;
 use crate::{Store, StoreError};
 
 /// Maximum number of charts of the feed in a page.
@@ -71,7 +70,7 @@ impl Store {
              ORDER BY sequence LIMIT $3",
         );
         let query = query.bind(after.cast_signed()).bind(last.cast_signed()).bind(PAGE);
-        let parse = |(sequence, hash): (i64, Vec<u8>)| Ok((sequence.unsigned_abs(), parse_hash(&hash)?));
+        let parse = |(sequence, hash): (i64, _)| Ok((sequence.unsigned_abs(), NoteHash::from_bytes(hash)));
         self.fetch_rows("read charts of the feed", query, parse).await
     }
 
@@ -135,9 +134,9 @@ async fn read_known_hashes(
     let sequence: i64 =
         sqlx::query_scalar("SELECT last_sequence FROM change_feed").fetch_one(&mut *snapshot).await?;
     // One scan, whose rows are streamed: for pages by hash, the tables would be joined again for each page.
-    let mut hashes = sqlx::query_scalar::<_, Vec<u8>>("SELECT hash FROM known_charts").fetch(&mut *snapshot);
+    let mut hashes = sqlx::query_scalar::<_, [u8; 32]>("SELECT hash FROM known_charts").fetch(&mut *snapshot);
     while let Some(hash) = hashes.try_next().await? {
-        take(parse_hash(&hash)?);
+        take(NoteHash::from_bytes(hash));
     }
     drop(hashes);
     snapshot.commit().await?;

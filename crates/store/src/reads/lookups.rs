@@ -11,7 +11,7 @@ use chart_index_objects::{ObjectDigest, ObjectError};
 use crate::Store;
 use crate::connection::server::ReadLength;
 use crate::error::{object_error, read_error};
-use crate::schema::column_values::{parse_hash, parse_source};
+use crate::schema::column_values::parse_source;
 use crate::schema::member_rows::{MemberRow, member_columns};
 use crate::schema::stored_files::StoredFile;
 
@@ -121,7 +121,7 @@ impl Store {
         &self,
         hashes: &[NoteHash],
     ) -> Result<HashMap<NoteHash, Vec<Occurrence>>, ReadError> {
-        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let hashes: Vec<_> = hashes.iter().map(NoteHash::as_bytes).collect();
         let query = || sqlx::query_as(LOOK_UP_CHARTS).bind(&hashes);
         let read = self.read_rows("look up charts", ReadLength::Short, query, LookupRow::parse);
         let found: Vec<Occurrence> = read.await?;
@@ -144,7 +144,7 @@ impl Store {
                 .bind(first.as_bytes())
                 .bind(last.as_bytes())
         };
-        let parse = |(hash,): (Vec<u8>,)| parse_hash(&hash);
+        let parse = |(hash,)| Ok(NoteHash::from_bytes(hash));
         let found: Vec<NoteHash> =
             self.read_rows("find chart by prefix", ReadLength::Short, query, parse).await?;
         let [hash] = found[..] else { return Ok(None) };
@@ -187,9 +187,7 @@ impl Store {
             )
             .bind(hash.as_bytes())
         };
-        let parse = |(bytes, object, is_replaced): (Option<Vec<u8>>, Option<Vec<u8>>, bool)| {
-            Ok((StoredFile::parse(bytes, object.as_deref())?, is_replaced))
-        };
+        let parse = |(bytes, object, is_replaced)| Ok((StoredFile::parse(bytes, object)?, is_replaced));
         self.read_row(READ_ROX_FILE, ReadLength::Short, query, parse).await
     }
 

@@ -4,7 +4,7 @@ use chart_index_domain::{ChartsetId, NoteHash, ReadError};
 
 use crate::Store;
 use crate::connection::server::ReadLength;
-use crate::schema::column_values::{parse_chartset_id, parse_hash};
+use crate::schema::column_values::parse_chartset_id;
 
 impl Store {
     /// Returns the newest chartset with a public source, and one of its charts. `None` without one.
@@ -20,7 +20,7 @@ impl Store {
                  ORDER BY chart.hash LIMIT 1",
             )
         };
-        let parse = |(id, hash): (String, Vec<u8>)| Ok((parse_chartset_id(&id)?, parse_hash(&hash)?));
+        let parse = |(id, hash): (String, _)| Ok((parse_chartset_id(&id)?, NoteHash::from_bytes(hash)));
         self.read_row("read newest chart", ReadLength::Short, query, parse).await
     }
 }

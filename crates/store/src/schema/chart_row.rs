@@ -6,13 +6,13 @@ use chart_index_domain::{
 };
 
 use crate::error::corrupt;
-use crate::schema::column_values::{parse_hash, parse_keys, parse_rating};
+use crate::schema::column_values::{parse_keys, parse_rating};
 use crate::schema::statement_columns::{Columns, Parameters};
 
 /// A row of `charts`: the columns of [`chart_columns`].
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct ChartRow {
-    hash: Vec<u8>,
+    hash: [u8; 32],
     keys: i16,
     bpm_min: f64,
     bpm_max: f64,
@@ -23,12 +23,12 @@ pub(crate) struct ChartRow {
     density_avg: f64,
     density_peak: f64,
     rox_bytes: i64,
-    variant: Option<Vec<u8>>,
+    variant: Option<[u8; 32]>,
     rating: Option<i16>,
     patterns: Option<Vec<u8>>,
     /// 0 until the rating and the patterns are computed.
     analysis_version: i16,
-    density_curve: Option<Vec<u8>>,
+    density_curve: Option<[u8; DensityCurve::PARTS]>,
 }
 
 /// The columns of [`ChartRow`], from `charts AS chart`.
@@ -42,25 +42,17 @@ macro_rules! chart_columns {
 pub(crate) use chart_columns;
 
 impl ChartRow {
-    pub(crate) fn hash(&self) -> Result<NoteHash, sqlx::Error> {
-        parse_hash(&self.hash)
+    pub(crate) const fn hash(&self) -> NoteHash {
+        NoteHash::from_bytes(self.hash)
     }
 
     pub(crate) fn values(&self) -> Result<ChartValues, sqlx::Error> {
-        let variant = self.variant.as_deref();
-        let curve = self.density_curve.as_deref();
         Ok(ChartValues {
             numbers: self.numbers()?,
-            variant: variant
-                .map(|bytes| bytes.try_into().map(Variant::from_bytes))
-                .transpose()
-                .map_err(corrupt)?,
+            variant: self.variant.map(Variant::from_bytes),
             analysis: self.analysis()?,
             rox_bytes: u64::try_from(self.rox_bytes).map_err(corrupt)?,
-            curve: curve
-                .map(|bytes| bytes.try_into().map(DensityCurve::from_bytes))
-                .transpose()
-                .map_err(corrupt)?,
+            curve: self.density_curve.map(DensityCurve::from_bytes),
         })
     }
 
@@ -121,14 +113,14 @@ pub(crate) fn new_chart_columns(
     columns.add("density_avg", parameters.bind(floats(|numbers| numbers.density_avg)));
     columns.add("density_peak", parameters.bind(floats(|numbers| numbers.density_peak)));
     columns.add("rox_bytes", parameters.bind(sizes.collect::<Vec<_>>()));
-    let variants = charts.iter().map(|chart| chart.variant.as_ref().map(|variant| &variant.as_bytes()[..]));
+    let variants = charts.iter().map(|chart| chart.variant.as_ref().map(Variant::as_bytes));
     columns.add("variant", parameters.bind(variants.collect::<Vec<_>>()));
     Columns::concat([&columns, &curve_column(parameters, charts), &backfilled_columns(parameters, charts)])
 }
 
 /// The density curve, which no record has.
 pub(crate) fn curve_column(parameters: &mut Parameters, charts: &[&ChartDraft]) -> Columns {
-    let curves = charts.iter().map(|chart| chart.curve.as_ref().map(|curve| &curve.as_bytes()[..]));
+    let curves = charts.iter().map(|chart| chart.curve.as_ref().map(DensityCurve::as_bytes));
     Columns::single("density_curve", parameters.bind(curves.collect::<Vec<_>>()))
 }
 

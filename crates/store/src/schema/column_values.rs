@@ -4,14 +4,6 @@ use chart_index_domain::{ChartsetId, Entity, KeyCount, NoteHash, PublicSource, R
 
 use crate::error::corrupt;
 
-pub(crate) fn parse_hash(bytes: &[u8]) -> Result<NoteHash, sqlx::Error> {
-    bytes.try_into().map(NoteHash::from_bytes).map_err(corrupt)
-}
-
-pub(crate) fn parse_digest(bytes: &[u8]) -> Result<[u8; 32], sqlx::Error> {
-    bytes.try_into().map_err(corrupt)
-}
-
 pub(crate) fn parse_chartset_id(id: &str) -> Result<ChartsetId, sqlx::Error> {
     id.parse().map_err(corrupt)
 }
@@ -20,7 +12,7 @@ pub(crate) fn parse_chartset_id(id: &str) -> Result<ChartsetId, sqlx::Error> {
 pub(crate) fn parse_entity(bytes: &[u8]) -> Result<Entity, sqlx::Error> {
     Ok(match bytes.try_into().map(ChartsetId::from_bytes) {
         Ok(id) => Entity::Chartset(id),
-        Err(_) => Entity::Chart(parse_hash(bytes)?),
+        Err(_) => Entity::Chart(bytes.try_into().map(NoteHash::from_bytes).map_err(corrupt)?),
     })
 }
 

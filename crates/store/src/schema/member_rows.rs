@@ -75,7 +75,7 @@ impl MemberRow {
     pub(crate) fn into_member(self) -> Result<ChartsetMember, sqlx::Error> {
         let ListedChartRow { title, artist, creator, difficulty, chart, .. } = self.listed;
         Ok(ChartsetMember {
-            hash: chart.hash()?,
+            hash: chart.hash(),
             values: chart.values()?,
             declared_source: parse_source(self.declared_kind.as_deref(), self.declared_ref.as_deref())?,
             alpha_beatmap_id: self.alpha_beatmap_id.map(u64::try_from).transpose().map_err(corrupt)?,
@@ -102,6 +102,6 @@ impl ListedChartRow {
         let Self { title, artist, creator, difficulty, chart, .. } = self;
         let metadata = ChartMetadata { title, artist, creator, difficulty, ..ChartMetadata::default() };
         let values = chart.values()?;
-        Ok(ListedChart { chart: Chart::new(chart.hash()?, &values, &metadata), curve: values.curve })
+        Ok(ListedChart { chart: Chart::new(chart.hash(), &values, &metadata), curve: values.curve })
     }
 }

@@ -6,7 +6,6 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::Store;
 use crate::error::{corrupt, object_error};
-use crate::schema::column_values::parse_hash;
 
 /// Maximum number of objects that one call reads or writes at a time.
 const CONCURRENT_OBJECTS: usize = 16;
@@ -21,30 +20,27 @@ pub(crate) enum StoredFile {
 /// A row of `rox_files`.
 #[derive(sqlx::FromRow)]
 pub(crate) struct RoxFileRow {
-    hash: Vec<u8>,
+    hash: [u8; 32],
     bytes: Option<Vec<u8>>,
-    object: Option<Vec<u8>>,
+    object: Option<[u8; 32]>,
 }
 
 impl RoxFileRow {
     pub(crate) fn parse(self) -> Result<(NoteHash, StoredFile), sqlx::Error> {
-        Ok((parse_hash(&self.hash)?, StoredFile::parse(self.bytes, self.object.as_deref())?))
+        Ok((NoteHash::from_bytes(self.hash), StoredFile::parse(self.bytes, self.object)?))
     }
 }
 
 impl StoredFile {
-    /// The values of the columns; a row has at least one of them. The bytes are cheaper to read.
-    pub(crate) fn parse(bytes: Option<Vec<u8>>, object: Option<&[u8]>) -> Result<Self, sqlx::Error> {
-        match (bytes, object) {
-            (Some(bytes), _) => Ok(Self::Bytes(bytes)),
-            (None, Some(object)) => parse_object(object).map(Self::Object),
-            (None, None) => Err(corrupt("a file has neither bytes nor an object")),
-        }
+    /// The values of the columns; `None` without any. The bytes are cheaper to read.
+    pub(crate) fn new(bytes: Option<Vec<u8>>, object: Option<[u8; 32]>) -> Option<Self> {
+        bytes.map(Self::Bytes).or_else(|| object.map(|digest| Self::Object(digest.into())))
     }
-}
 
-pub(crate) fn parse_object(digest: &[u8]) -> Result<ObjectDigest, sqlx::Error> {
-    digest.try_into().map(ObjectDigest::from_bytes).map_err(corrupt)
+    /// The values of the columns of a row, which has at least one of them.
+    pub(crate) fn parse(bytes: Option<Vec<u8>>, object: Option<[u8; 32]>) -> Result<Self, sqlx::Error> {
+        Self::new(bytes, object).ok_or_else(|| corrupt("a file has neither bytes nor an object"))
+    }
 }
 
 impl Store {
@@ -77,7 +73,7 @@ impl Store {
 #[derive(Debug, Default)]
 pub(crate) struct NewFiles<'a> {
     pub(crate) bytes: Vec<Option<&'a [u8]>>,
-    pub(crate) objects: Vec<Option<Vec<u8>>>,
+    pub(crate) objects: Vec<Option<[u8; 32]>>,
 }
 
 impl<'a> NewFiles<'a> {
@@ -107,7 +103,7 @@ impl<'a> NewFiles<'a> {
         let mut written = stream::iter(written).buffer_unordered(CONCURRENT_OBJECTS);
         while let Some((index, digest)) = written.try_next().await.map_err(object_error)? {
             if let Some(object) = new.objects.get_mut(index) {
-                *object = Some(digest.as_bytes().to_vec());
+                *object = Some(*digest.as_bytes());
             }
         }
         Ok(new)

@@ -1,5 +1,6 @@
 //! The columns of `shown_charts` by which lists filter charts, as the view `indexed_chartsets` has them.
 
+use chart_index_domain::Patterns;
 use chart_index_domain::search::FilterableChart;
 
 use crate::error::corrupt;
@@ -17,7 +18,7 @@ pub(crate) struct FilterableChartColumns {
     ln_shares: Vec<i16>,
     note_counts: Vec<i64>,
     ratings: Vec<Option<i16>>,
-    row_shares: Vec<Option<Vec<u8>>>,
+    row_shares: Vec<Option<[u8; Patterns::CLASSES]>>,
 }
 
 impl FilterableChartColumns {
@@ -34,11 +35,7 @@ impl FilterableChartColumns {
                 ln_share: u8::try_from(self.ln_shares[index]).map_err(corrupt)?,
                 notes: u32::try_from(self.note_counts[index]).map_err(corrupt)?,
                 rating: self.ratings[index].map(parse_rating).transpose()?,
-                row_shares: self.row_shares[index]
-                    .as_deref()
-                    .map(TryInto::try_into)
-                    .transpose()
-                    .map_err(corrupt)?,
+                row_shares: self.row_shares[index],
             })
         });
         charts.collect()

@@ -7,7 +7,6 @@ use sqlx::{AssertSqlSafe, Connection};
 
 use crate::connection::removal_lock;
 use crate::schema::chart_row::{ChartRow, backfilled_columns, chart_columns, curve_column};
-use crate::schema::column_values::parse_hash;
 use crate::schema::statement_columns::{Columns, Parameters};
 use crate::schema::stored_files::RoxFileRow;
 use crate::{Store, StoreError};
@@ -26,7 +25,8 @@ pub struct BackfillState {
 /// The statement that updates charts where they differ, and returns the hashes of these charts. All parts see
 /// the rows before the update.
 fn put_computed_statement(parameters: &mut Parameters, charts: &[&ChartDraft]) -> String {
-    let hash = Columns::single("hash", parameters.bind(hash_bytes(charts.iter().map(|chart| &chart.hash))));
+    let hashes: Vec<_> = charts.iter().map(|chart| chart.hash.as_bytes()).collect();
+    let hash = Columns::single("hash", parameters.bind(hashes));
     let recorded = backfilled_columns(parameters, charts);
     let computed = Columns::concat([&curve_column(parameters, charts), &recorded]);
     format!(
@@ -35,8 +35,7 @@ fn put_computed_statement(parameters: &mut Parameters, charts: &[&ChartDraft]) -
              WHERE {recorded_differ}
          ), updated AS (
              UPDATE charts AS chart SET {assignments} FROM {given_computed}
-             WHERE chart.hash = given.hash AND {computed_differ}
-             RETURNING chart.hash
+             WHERE chart.hash = given.hash AND {computed_differ} RETURNING chart.hash
          ), pending AS (
              INSERT INTO pending_changes (entity)
              SELECT hash FROM updated
@@ -69,7 +68,7 @@ impl Store {
         // The empty value sorts before every hash.
         let query = query.bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes())).bind(i64::from(limit));
         let state = |chart: ChartRow| {
-            let (hash, rox_bytes) = (chart.hash()?, chart.values()?.rox_bytes);
+            let (hash, rox_bytes) = (chart.hash(), chart.values()?.rox_bytes);
             Ok(BackfillState { hash, rox_bytes, is_complete: chart.is_complete() })
         };
         self.fetch_rows("read backfill states", query, state).await
@@ -80,7 +79,7 @@ impl Store {
     pub async fn rox_files(&self, charts: &[NoteHash]) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
         const OPERATION: &str = "read ROX files";
         let query = sqlx::query_as("SELECT hash, bytes, object FROM rox_files WHERE hash = ANY($1)")
-            .bind(hash_bytes(charts.iter()));
+            .bind(charts.iter().map(NoteHash::as_bytes).collect::<Vec<_>>());
         let rows: Vec<_> = self.fetch_rows(OPERATION, query, RoxFileRow::parse).await?;
         let (hashes, files): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let contents = self.contents(files).await.map_err(|error| StoreError::new(OPERATION, error))?;
@@ -108,12 +107,12 @@ impl Store {
             let mut parameters = Parameters::default();
             let statement = put_computed_statement(&mut parameters, charts);
             // Safe: it consists of constants and placeholders.
-            let changed: Vec<Vec<u8>> =
+            let changed: Vec<[u8; 32]> =
                 sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)
                     .fetch_all(&mut *transaction)
                     .await?;
             transaction.commit().await?;
-            changed.iter().map(|hash| parse_hash(hash)).collect()
+            Ok(changed.into_iter().map(NoteHash::from_bytes).collect())
         })
         .await
     }
@@ -144,8 +143,4 @@ impl Store {
         })
         .await
     }
-}
-
-fn hash_bytes<'a>(hashes: impl Iterator<Item = &'a NoteHash>) -> Vec<&'a [u8]> {
-    hashes.map(|hash| &hash.as_bytes()[..]).collect()
 }

@@ -43,7 +43,7 @@ pub enum ImportOutcome {
 #[derive(sqlx::FromRow)]
 struct StoredChartset {
     id: String,
-    content_fingerprint: Vec<u8>,
+    content_fingerprint: [u8; 32],
     updated_at_ms: i64,
     checked_at_ms: i64,
     removed: bool,

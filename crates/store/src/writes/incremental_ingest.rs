@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use chart_index_domain::{ChartsetId, NoteHash};
 use sqlx::PgConnection;
 
-use crate::schema::column_values::{parse_chartset_id, parse_digest, parse_hash};
+use crate::schema::column_values::parse_chartset_id;
 use crate::schema::sql_text::replace_nul;
 use crate::{Store, StoreError};
 
@@ -14,7 +14,7 @@ use crate::{Store, StoreError};
 ///
 /// It identifies the files; [`content_fingerprint`](crate::content_fingerprint) identifies a chartset as it is
 /// stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct InputFingerprint {
     /// The key of the folder or archive: a digest of its path in the library.
     pub input_key: [u8; 32],
@@ -48,24 +48,20 @@ pub struct UnchangedChartset {
     pub removed: bool,
 }
 
-type FingerprintRow = (Vec<u8>, Option<Vec<u8>>, Vec<u8>, String);
-
 impl Store {
     /// Returns the recorded fingerprints of these folders and archives, in no particular order.
     pub async fn input_fingerprints(&self, inputs: &[[u8; 32]]) -> Result<Vec<InputFingerprint>, StoreError> {
         let query = sqlx::query_as(
-            "SELECT input_key, metadata_digest, content_digest, outcome FROM ingest_fingerprints
-             WHERE input_key = ANY($1)",
+            "SELECT input_key, metadata_digest AS file_metadata_digest, content_digest, outcome
+             FROM ingest_fingerprints WHERE input_key = ANY($1)",
         );
-        let query = query.bind(inputs.iter().map(|input| &input[..]).collect::<Vec<_>>());
-        self.fetch_rows("read input fingerprints", query, parse_fingerprint).await
+        self.fetch_rows("read input fingerprints", query.bind(inputs), Ok).await
     }
 
     /// Records the fingerprints of folders and archives. Each `input_key` must occur once.
     pub async fn put_input_fingerprints(&self, fingerprints: &[InputFingerprint]) -> Result<(), StoreError> {
         let mut ordered: Vec<&InputFingerprint> = fingerprints.iter().collect();
         ordered.sort_by_key(|fingerprint| fingerprint.input_key);
-        let metadata = ordered.iter().map(|row| row.file_metadata_digest.as_ref().map(|digest| &digest[..]));
         let query = sqlx::query(
             "INSERT INTO ingest_fingerprints (input_key, metadata_digest, content_digest, outcome)
              SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::text[])
@@ -73,9 +69,9 @@ impl Store {
                  metadata_digest = excluded.metadata_digest, content_digest = excluded.content_digest,
                  outcome = excluded.outcome",
         )
-        .bind(ordered.iter().map(|row| &row.input_key[..]).collect::<Vec<_>>())
-        .bind(metadata.collect::<Vec<_>>())
-        .bind(ordered.iter().map(|row| &row.content_digest[..]).collect::<Vec<_>>())
+        .bind(ordered.iter().map(|row| row.input_key).collect::<Vec<_>>())
+        .bind(ordered.iter().map(|row| row.file_metadata_digest).collect::<Vec<_>>())
+        .bind(ordered.iter().map(|row| row.content_digest).collect::<Vec<_>>())
         .bind(ordered.iter().map(|row| replace_nul(&row.outcome)).collect::<Vec<_>>());
         self.execute("write input fingerprints", query).await
     }
@@ -97,7 +93,7 @@ impl Store {
     pub async fn chart_hashes_in(&self, chartsets: &[ChartsetId]) -> Result<HashSet<NoteHash>, StoreError> {
         let ids: Vec<String> = chartsets.iter().map(ToString::to_string).collect();
         let query = sqlx::query_as("SELECT chart_hash FROM chartset_charts WHERE chartset_id = ANY($1)");
-        let parse = |(hash,): (Vec<u8>,)| parse_hash(&hash);
+        let parse = |(hash,)| Ok(NoteHash::from_bytes(hash));
         self.fetch_rows("read charts of chartsets", query.bind(ids), parse).await
     }
 }
@@ -134,25 +130,16 @@ pub(crate) async fn record_unchanged(
     expected: &[ExpectedChartset],
     now_ms: i64,
 ) -> Result<Vec<UnchangedChartset>, sqlx::Error> {
-    let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(RECORD_UNCHANGED)
+    let rows: Vec<(String, [u8; 32], bool)> = sqlx::query_as(RECORD_UNCHANGED)
         .bind(expected.iter().map(|chartset| chartset.id.to_string()).collect::<Vec<_>>())
-        .bind(expected.iter().map(|chartset| &chartset.fingerprint[..]).collect::<Vec<_>>())
+        .bind(expected.iter().map(|chartset| chartset.fingerprint).collect::<Vec<_>>())
         .bind(expected.iter().map(|chartset| replace_nul(&chartset.path)).collect::<Vec<_>>())
         .bind(now_ms)
         .fetch_all(connection)
         .await?;
     rows.into_iter()
         .map(|(id, fingerprint, removed)| {
-            let fingerprint = parse_digest(&fingerprint)?;
             Ok(UnchangedChartset { id: parse_chartset_id(&id)?, fingerprint, removed })
         })
         .collect()
-}
-
-fn parse_fingerprint(
-    (input_key, metadata, content, outcome): FingerprintRow,
-) -> Result<InputFingerprint, sqlx::Error> {
-    let file_metadata_digest = metadata.as_deref().map(parse_digest).transpose()?;
-    let (input_key, content_digest) = (parse_digest(&input_key)?, parse_digest(&content)?);
-    Ok(InputFingerprint { input_key, file_metadata_digest, content_digest, outcome })
 }

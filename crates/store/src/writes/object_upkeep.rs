@@ -12,8 +12,7 @@ use crate::connection::pooled_connection::PooledConnection;
 use crate::connection::removal_lock;
 use crate::error::object_error;
 use crate::feed::export_snapshot::first_fitting;
-use crate::schema::column_values::parse_hash;
-use crate::schema::stored_files::{NewFiles, StoredFile, parse_object};
+use crate::schema::stored_files::{NewFiles, StoredFile};
 use crate::{Store, StoreError};
 
 const MOVE: &str = "move files";
@@ -70,16 +69,11 @@ pub struct CollectedObjects {
 }
 
 /// A row that names an object.
+#[derive(sqlx::FromRow)]
 struct ObjectRow {
-    hash: Vec<u8>,
-    object: ObjectDigest,
+    hash: [u8; 32],
+    object: [u8; 32],
     has_bytes: bool,
-}
-
-impl ObjectRow {
-    fn parse((hash, object, has_bytes): (Vec<u8>, Vec<u8>, bool)) -> Result<Self, sqlx::Error> {
-        Ok(Self { hash, object: parse_object(&object)?, has_bytes })
-    }
 }
 
 impl Store {
@@ -114,16 +108,15 @@ impl Store {
              WHERE file.hash > $1 AND file.object IS NULL AND NOT {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
         );
         // Safe, like the other statements here: they consist of constants.
-        let next: Vec<(Vec<u8>, i64)> = sqlx::query_as(AssertSqlSafe(next))
+        let next: Vec<([u8; 32], i64)> = sqlx::query_as(AssertSqlSafe(next))
             .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
             .bind(BATCH_FILES)
             .fetch_all(&mut *transaction)
             .await?;
         let next = first_fitting(&next, BATCH_BYTES, |(_, bytes)| *bytes);
-        let hashes: Vec<&[u8]> = next.iter().map(|(hash, _)| &hash[..]).collect();
-        let Some(last) = hashes.last() else { return Ok(None) };
-        let last = parse_hash(last)?;
-        let files: Vec<(Vec<u8>, Vec<u8>)> =
+        let hashes: Vec<[u8; 32]> = next.iter().map(|(hash, _)| *hash).collect();
+        let Some(last) = hashes.last().copied().map(NoteHash::from_bytes) else { return Ok(None) };
+        let files: Vec<([u8; 32], Vec<u8>)> =
             sqlx::query_as("SELECT hash, bytes FROM rox_files WHERE hash = ANY($1) AND object IS NULL")
                 .bind(hashes)
                 .fetch_all(&mut *transaction)
@@ -135,7 +128,7 @@ impl Store {
              FROM unnest($1::bytea[], $2::bytea[]) AS given (hash, object)
              WHERE file.hash = given.hash AND file.object IS NULL",
         )
-        .bind(files.iter().map(|(hash, _)| &hash[..]).collect::<Vec<_>>())
+        .bind(files.iter().map(|(hash, _)| hash).collect::<Vec<_>>())
         .bind(new.objects)
         .execute(&mut *transaction)
         .await?
@@ -146,18 +139,15 @@ impl Store {
 
     async fn move_to_postgresql(&self, after: Option<NoteHash>) -> Result<Option<MovedFiles>, StoreError> {
         let query = sqlx::query_as(
-            "SELECT hash, object, false FROM rox_files WHERE hash > $1 AND bytes IS NULL ORDER BY hash LIMIT $2",
+            "SELECT hash, object, false AS has_bytes FROM rox_files
+             WHERE hash > $1 AND bytes IS NULL ORDER BY hash LIMIT $2",
         );
         let query = query.bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes())).bind(BATCH_FILES);
-        let rows: Vec<ObjectRow> = self.fetch_rows(MOVE, query, ObjectRow::parse).await?;
-        let Some(last) = rows.last() else { return Ok(None) };
-        let failed = |error| StoreError::new(MOVE, error);
-        let end = parse_hash(&last.hash).map_err(failed)?;
-        let (moved, unreadable) = self.copy_to_postgresql(MOVE, &rows, true).await?;
-        let unreadable =
-            unreadable.into_iter().map(|(hash, error)| Ok((parse_hash(&hash)?, error.to_string())));
-        let unreadable = unreadable.collect::<Result<_, sqlx::Error>>().map_err(failed)?;
-        Ok(Some(MovedFiles { last: end, moved, lost: unreadable }))
+        let rows: Vec<ObjectRow> = self.fetch_rows(MOVE, query, Ok).await?;
+        let Some(last) = rows.last().map(|row| NoteHash::from_bytes(row.hash)) else { return Ok(None) };
+        let (moved, errors) = self.copy_to_postgresql(MOVE, &rows, true).await?;
+        let errors = errors.into_iter().map(|(hash, error)| (NoteHash::from_bytes(hash), error.to_string()));
+        Ok(Some(MovedFiles { last, moved, lost: errors.collect() }))
     }
 
     /// Stores the bytes of objects in their rows, unless these have changed since. Returns the number of rows,
@@ -168,18 +158,18 @@ impl Store {
         operation: &'static str,
         rows: &[ObjectRow],
         forget_objects: bool,
-    ) -> Result<(u64, Vec<(Vec<u8>, ObjectError)>), StoreError> {
-        let files = rows.iter().map(|row| StoredFile::Object(row.object)).collect();
+    ) -> Result<(u64, Vec<([u8; 32], ObjectError)>), StoreError> {
+        let files = rows.iter().map(|row| StoredFile::Object(row.object.into())).collect();
         let contents = self.contents(files).await.map_err(|error| StoreError::new(operation, error))?;
         let (mut hashes, mut objects, mut bytes, mut lost) = (vec![], vec![], vec![], vec![]);
         for (row, content) in rows.iter().zip(contents) {
             match content {
                 Ok(content) => {
-                    hashes.push(&row.hash[..]);
-                    objects.push(&row.object.as_bytes()[..]);
+                    hashes.push(row.hash);
+                    objects.push(row.object);
                     bytes.push(content);
                 }
-                Err(error) => lost.push((row.hash.clone(), error)),
+                Err(error) => lost.push((row.hash, error)),
             }
         }
         let written = self.run_once(operation, |mut connection| async move {
@@ -212,13 +202,13 @@ impl Store {
         loop {
             let rows = self.withdrawn_rows(&after).await?;
             let Some(last) = rows.last() else { return Ok(withdrawn) };
-            after.clone_from(&last.hash);
+            after = last.hash.to_vec();
             withdrawn += rows.len() as u64;
             let (mut rows, mut incomplete): (Vec<_>, Vec<_>) =
                 rows.into_iter().partition(|row| row.has_bytes);
             let (_, unreadable) = self.copy_to_postgresql(WITHDRAW, &incomplete, false).await?;
             // An object that is missing may be back by now, and is then the only copy.
-            let is_missing = |row: &ObjectRow, (hash, error): &(Vec<u8>, ObjectError)| {
+            let is_missing = |row: &ObjectRow, (hash, error): &([u8; 32], ObjectError)| {
                 *hash == row.hash && matches!(error, ObjectError::Missing { .. })
             };
             incomplete.retain(|row| !unreadable.iter().any(|file| is_missing(row, file)));
@@ -231,7 +221,7 @@ impl Store {
     async fn withdrawn_rows(&self, after: &[u8]) -> Result<Vec<ObjectRow>, StoreError> {
         // From the removals, which are few.
         let statement = format!(
-            "SELECT file.hash, file.object, file.bytes IS NOT NULL FROM (
+            "SELECT file.hash, file.object, file.bytes IS NOT NULL AS has_bytes FROM (
                  SELECT entity FROM removals WHERE octet_length(entity) = 32
                  UNION
                  SELECT member.chart_hash FROM removals
@@ -241,7 +231,7 @@ impl Store {
              WHERE file.hash > $1 AND file.object IS NOT NULL AND {IS_WITHDRAWN} ORDER BY file.hash LIMIT $2"
         );
         let query = sqlx::query_as(AssertSqlSafe(statement)).bind(after).bind(BATCH_FILES);
-        self.fetch_rows(WITHDRAW, query, ObjectRow::parse).await
+        self.fetch_rows(WITHDRAW, query, Ok).await
     }
 
     async fn delete_withdrawn(
@@ -249,8 +239,8 @@ impl Store {
         objects: &Objects,
         rows: &[ObjectRow],
     ) -> Result<(), sqlx::Error> {
-        let hashes: Vec<&[u8]> = rows.iter().map(|row| &row.hash[..]).collect();
-        let digests: Vec<ObjectDigest> = rows.iter().map(|row| row.object).collect();
+        let hashes: Vec<[u8; 32]> = rows.iter().map(|row| row.hash).collect();
+        let digests: Vec<ObjectDigest> = rows.iter().map(|row| row.object.into()).collect();
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let unneeded = unneeded(&mut transaction, &digests, &hashes).await?;
@@ -348,10 +338,10 @@ pub(crate) async fn delete_unneeded(
 async fn unneeded(
     connection: &mut PgConnection,
     digests: &[ObjectDigest],
-    except: &[&[u8]],
+    except: &[[u8; 32]],
 ) -> Result<Vec<ObjectDigest>, sqlx::Error> {
-    let digests: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
-    let rows: Vec<Vec<u8>> = sqlx::query_scalar(
+    let digests: Vec<_> = digests.iter().map(ObjectDigest::as_bytes).collect();
+    let rows: Vec<[u8; 32]> = sqlx::query_scalar(
         // Not a join: PostgreSQL would read all rows.
         "SELECT DISTINCT digest FROM unnest($1::bytea[]) AS digest
          WHERE (SELECT true FROM rox_files
@@ -361,7 +351,7 @@ async fn unneeded(
     .bind(except)
     .fetch_all(connection)
     .await?;
-    rows.iter().map(|digest| parse_object(digest)).collect()
+    Ok(rows.into_iter().map(ObjectDigest::from_bytes).collect())
 }
 
 /// Whether the files of this chart must stay in PostgreSQL, since it is removed.

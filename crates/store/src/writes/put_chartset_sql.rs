@@ -65,7 +65,7 @@ pub(crate) async fn with_content(
          JOIN chartsets USING (id) WHERE content_fingerprint = fingerprint",
     )
     .bind(expected.iter().map(|chartset| chartset.id.to_string()).collect::<Vec<_>>())
-    .bind(expected.iter().map(|chartset| &chartset.fingerprint[..]).collect::<Vec<_>>())
+    .bind(expected.iter().map(|chartset| chartset.fingerprint).collect::<Vec<_>>())
     .fetch_all(connection)
     .await?;
     let stored = stored.iter().map(|id| parse_chartset_id(id)).collect::<Result<HashSet<_>, _>>()?;
@@ -88,7 +88,7 @@ pub(crate) async fn stored_charts(
     .await?;
     rows.iter()
         .map(|CanonicalRow { chart, removed }| {
-            Ok((chart.hash()?, CanonicalChart { values: chart.values()?, removed: *removed }))
+            Ok((chart.hash(), CanonicalChart { values: chart.values()?, removed: *removed }))
         })
         .collect()
 }
@@ -123,7 +123,7 @@ pub(crate) async fn insert_charts(
     let files = store_files(connection, objects, charts).await?;
     let mut parameters = Parameters::default();
     let now = parameters.bind(now_ms);
-    let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
+    let hashes = parameters.bind(charts.iter().map(|chart| chart.hash.as_bytes()).collect::<Vec<_>>());
     let chart = new_chart_columns(&mut parameters, charts, &rox_files);
     let chart = Columns::concat([&Columns::single("hash", hashes), &chart]);
     let [files, file_objects] = [parameters.bind(files.bytes), parameters.bind(files.objects)];
@@ -166,17 +166,16 @@ async fn store_files<'a>(
     objects: Option<&Objects>,
     charts: &[&'a ChartDraft],
 ) -> Result<NewFiles<'a>, sqlx::Error> {
-    let mut removed: HashSet<Vec<u8>> = HashSet::new();
+    let mut removed: HashSet<[u8; 32]> = HashSet::new();
     if objects.is_some() {
-        let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
-        let rows: Vec<Vec<u8>> = sqlx::query_scalar("SELECT entity FROM removals WHERE entity = ANY($1)")
+        let hashes: Vec<_> = charts.iter().map(|chart| chart.hash.as_bytes()).collect();
+        let rows: Vec<[u8; 32]> = sqlx::query_scalar("SELECT entity FROM removals WHERE entity = ANY($1)")
             .bind(hashes)
             .fetch_all(connection)
             .await?;
         removed.extend(rows);
     }
-    let stays =
-        |index: usize| charts.get(index).is_some_and(|chart| removed.contains(&chart.hash.as_bytes()[..]));
+    let stays = |index: usize| charts.get(index).is_some_and(|chart| removed.contains(chart.hash.as_bytes()));
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect();
     NewFiles::store(objects, rox_files, stays).await
 }
@@ -291,7 +290,7 @@ fn chartset_content_columns(parameters: &mut Parameters, chartsets: &[NewChartse
     let (kinds, refs): (Vec<_>, Vec<_>) = sources.unzip();
     columns.add("exact_kind", parameters.bind(kinds));
     columns.add("exact_ref", parameters.bind(refs));
-    let fingerprints = chartsets.iter().map(|chartset| &chartset.fingerprint[..]);
+    let fingerprints = chartsets.iter().map(|chartset| chartset.fingerprint);
     columns.add("content_fingerprint", parameters.bind(fingerprints.collect::<Vec<_>>()));
     let derived: Vec<_> = chartsets.iter().map(|chartset| &chartset.derived).collect();
     DerivedColumns::add_to(&derived, &mut columns, parameters);
@@ -309,7 +308,7 @@ fn member_key_columns(parameters: &mut Parameters, chartsets: &[NewChartset<'_>]
     let mut columns = Columns::default();
     let ids = members(chartsets).map(|(chartset, _)| chartset.id.to_string());
     columns.add("chartset_id", parameters.bind(ids.collect::<Vec<_>>()));
-    let hashes = members(chartsets).map(|(_, member)| &member.hash.as_bytes()[..]);
+    let hashes = members(chartsets).map(|(_, member)| member.hash.as_bytes());
     columns.add("chart_hash", parameters.bind(hashes.collect::<Vec<_>>()));
     columns
 }
@@ -355,7 +354,7 @@ fn alias_columns<'a>(
     }
     rows.sort_unstable();
     let mut columns = Columns::default();
-    let hashes = rows.iter().map(|(hash, ..)| &hash.as_bytes()[..]);
+    let hashes = rows.iter().map(|(hash, ..)| hash.as_bytes());
     columns.add("chart_hash", parameters.bind(hashes.collect::<Vec<_>>()));
     let ids = rows.iter().map(|(_, id, _)| id.to_string());
     columns.add("chartset_id", parameters.bind(ids.collect::<Vec<_>>()));

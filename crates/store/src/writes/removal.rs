@@ -14,7 +14,6 @@ use crate::schema::column_values::{entity_bytes, parse_entity};
 use crate::schema::derived_columns::DerivedColumns;
 use crate::schema::sql_text::replace_nul;
 use crate::schema::statement_columns::{Columns, Parameters};
-use crate::schema::stored_files::parse_object;
 use crate::writes::derive::{ChartsetRow, derive_columns};
 use crate::writes::object_upkeep::delete_unneeded;
 use crate::{Store, StoreError};
@@ -258,14 +257,14 @@ async fn erase(
     .bind(&charts)
     .execute(&mut *connection)
     .await?;
-    let members: Vec<Vec<u8>> = sqlx::query_scalar(
+    let members: Vec<[u8; 32]> = sqlx::query_scalar(
         "DELETE FROM chartset_charts WHERE chart_hash = ANY($1) OR chartset_id = ANY($2) RETURNING chart_hash",
     )
     .bind(&charts)
     .bind(&chartsets)
     .fetch_all(&mut *connection)
     .await?;
-    let hashes: Vec<Vec<u8>> = sqlx::query_scalar(
+    let hashes: Vec<[u8; 32]> = sqlx::query_scalar(
         "SELECT hash FROM charts WHERE hash = ANY($1)
          UNION SELECT hash FROM charts WHERE hash = ANY($2)
                AND NOT EXISTS (SELECT FROM chartset_charts WHERE chart_hash = hash)",
@@ -276,13 +275,12 @@ async fn erase(
     .await?;
     let rox_files = delete_rox_files(&mut *connection, &hashes).await?;
     // Of the versions before, until a later migration drops the table.
-    let previews: Vec<Option<Vec<u8>>> =
+    let previews: Vec<Option<[u8; 32]>> =
         sqlx::query_scalar("DELETE FROM chart_previews WHERE hash = ANY($1) RETURNING object")
             .bind(&hashes)
             .fetch_all(&mut *connection)
             .await?;
-    let objects = rox_files.iter().chain(&previews).flatten();
-    let objects = objects.map(|object| parse_object(object)).collect::<Result<Vec<_>, _>>()?;
+    let objects = rox_files.into_iter().chain(previews).flatten().map(ObjectDigest::from_bytes).collect();
     for statement in
         ["DELETE FROM chart_aliases WHERE chart_hash = ANY($1)", "DELETE FROM charts WHERE hash = ANY($1)"]
     {
@@ -306,9 +304,9 @@ async fn erase(
 /// stay, for the case that the charts are added again.
 async fn delete_rox_files(
     connection: &mut PgConnection,
-    hashes: &[Vec<u8>],
-) -> Result<Vec<Option<Vec<u8>>>, sqlx::Error> {
-    type Row = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>, bool);
+    hashes: &[[u8; 32]],
+) -> Result<Vec<Option<[u8; 32]>>, sqlx::Error> {
+    type Row = ([u8; 32], Option<Vec<u8>>, Option<[u8; 32]>, bool);
     let deleted: Vec<Row> = sqlx::query_as(
         "DELETE FROM rox_files WHERE hash = ANY($1)
          RETURNING hash, bytes, object, replacement_digest IS NOT NULL",
@@ -318,14 +316,14 @@ async fn delete_rox_files(
     .await?;
     let digest = |(_, bytes, object, is_replaced): &Row| match (object, bytes) {
         _ if *is_replaced => None,
-        (Some(object), _) => Some(object.clone()),
-        (None, bytes) => bytes.as_ref().map(|bytes| blake3::hash(bytes).as_bytes().to_vec()),
+        (Some(object), _) => Some(*object),
+        (None, bytes) => bytes.as_ref().map(|bytes| *blake3::hash(bytes).as_bytes()),
     };
     sqlx::query(
         "INSERT INTO erased_files (hash, digest) SELECT * FROM unnest($1::bytea[], $2::bytea[])
          ON CONFLICT DO NOTHING",
     )
-    .bind(deleted.iter().map(|(hash, ..)| &hash[..]).collect::<Vec<_>>())
+    .bind(deleted.iter().map(|(hash, ..)| hash).collect::<Vec<_>>())
     .bind(deleted.iter().map(digest).collect::<Vec<_>>())
     .execute(connection)
     .await?;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chart_index_domain::{ChartsetId, NoteHash};
 
-use crate::schema::column_values::{parse_chartset_id, parse_hash};
+use crate::schema::column_values::parse_chartset_id;
 use crate::{Store, StoreError};
 
 /// A removed chart in a chartset.
@@ -26,8 +26,8 @@ impl Store {
              JOIN chartset_charts ON chart_hash = entity JOIN chartsets ON id = chartset_id
              ORDER BY chart_hash, chartset_id",
         );
-        let member = |(chart, chartset, path): (Vec<u8>, String, String)| {
-            let (chart, chartset) = (parse_hash(&chart)?, parse_chartset_id(&chartset)?);
+        let member = |(chart, chartset, path): (_, String, _)| {
+            let (chart, chartset) = (NoteHash::from_bytes(chart), parse_chartset_id(&chartset)?);
             Ok(RemovedMember { chart, chartset, path })
         };
         self.fetch_rows("read removed charts in chartsets", query, member).await
@@ -36,7 +36,7 @@ impl Store {
     /// Returns the erased charts.
     pub async fn erased_charts(&self) -> Result<HashSet<NoteHash>, StoreError> {
         let query = sqlx::query_as("SELECT entity FROM removals WHERE erased AND octet_length(entity) = 32");
-        self.fetch_rows("read erased charts", query, |(hash,): (Vec<u8>,)| parse_hash(&hash)).await
+        self.fetch_rows("read erased charts", query, |(hash,)| Ok(NoteHash::from_bytes(hash))).await
     }
 
     /// Returns those of the charts that are removed and in no chartset, each with whether it is erased.
@@ -44,12 +44,12 @@ impl Store {
         &self,
         charts: &[NoteHash],
     ) -> Result<HashMap<NoteHash, bool>, StoreError> {
-        let hashes: Vec<&[u8]> = charts.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        let hashes: Vec<_> = charts.iter().map(NoteHash::as_bytes).collect();
         let query = sqlx::query_as(
             "SELECT entity, erased FROM removals
              WHERE entity = ANY($1) AND NOT EXISTS (SELECT FROM chartset_charts WHERE chart_hash = entity)",
         );
-        let parse = |(hash, is_erased): (Vec<u8>, bool)| Ok((parse_hash(&hash)?, is_erased));
+        let parse = |(hash, is_erased): (_, bool)| Ok((NoteHash::from_bytes(hash), is_erased));
         self.fetch_rows("read removed charts without chartset", query.bind(hashes), parse).await
     }
 }

@@ -14,7 +14,7 @@ use crate::connection::pooled_connection::PooledConnection;
 use crate::connection::removal_lock;
 use crate::schema::chart_row::new_chart_columns;
 use crate::schema::statement_columns::{Columns, Parameters};
-use crate::schema::stored_files::{NewFiles, parse_object};
+use crate::schema::stored_files::NewFiles;
 use crate::writes::object_upkeep::is_withdrawn;
 use crate::writes::removal::{derive_chartsets, lock_chartsets};
 use crate::{Store, StoreError};
@@ -54,7 +54,7 @@ impl Store {
         let (mut rox, earlier) = store_files(&mut transaction, objects, draft).await?;
         let mut parameters = Parameters::default();
         let rox_files: Vec<&[u8]> = draft.rox.as_deref().into_iter().collect();
-        let hash = Columns::single("hash", parameters.bind(vec![&draft.hash.as_bytes()[..]]));
+        let hash = Columns::single("hash", parameters.bind(vec![draft.hash.as_bytes()]));
         let chart = new_chart_columns(&mut parameters, &[draft], &rox_files);
         let bytes = parameters.bind(rox.bytes.pop().flatten());
         let object = parameters.bind(rox.objects.pop().flatten());
@@ -97,12 +97,12 @@ async fn store_files<'a>(
     let (mut stays, mut earlier) = (false, None);
     if objects.is_some() {
         stays = is_withdrawn(connection, draft.hash).await?;
-        let object: Option<Option<Vec<u8>>> =
+        let object: Option<Option<[u8; 32]>> =
             sqlx::query_scalar("SELECT object FROM rox_files WHERE hash = $1")
                 .bind(draft.hash.as_bytes())
                 .fetch_optional(connection)
                 .await?;
-        earlier = object.flatten().map(|digest| parse_object(&digest)).transpose()?;
+        earlier = object.flatten().map(ObjectDigest::from_bytes);
     }
     let rox = NewFiles::store(objects, vec![draft.rox.as_deref()], |_| stays).await?;
     Ok((rox, earlier))

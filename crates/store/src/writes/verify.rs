@@ -58,7 +58,7 @@ struct StoredChartRow {
     chart: ChartRow,
     note_hash_version: i32,
     rox: Option<Vec<u8>>,
-    rox_object: Option<Vec<u8>>,
+    rox_object: Option<[u8; 32]>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -93,7 +93,7 @@ impl Store {
         let rows: Vec<StoredChartRow> = self.fetch_rows(OPERATION, query, Ok).await?;
         let (mut charts, mut indexes, mut files) = (Vec::new(), Vec::new(), Vec::new());
         for (index, mut row) in rows.into_iter().enumerate() {
-            if let Some(file) = row.take_rox().map_err(failed)? {
+            if let Some(file) = StoredFile::new(row.rox.take(), row.rox_object) {
                 indexes.push(index);
                 files.push(file);
             }
@@ -163,15 +163,10 @@ impl Store {
 }
 
 impl StoredChartRow {
-    fn take_rox(&mut self) -> Result<Option<StoredFile>, sqlx::Error> {
-        let is_stored = self.rox.is_some() || self.rox_object.is_some();
-        is_stored.then(|| StoredFile::parse(self.rox.take(), self.rox_object.as_deref())).transpose()
-    }
-
     /// The chart without its ROX file.
     fn parse(&self) -> Result<StoredChart, sqlx::Error> {
         Ok(StoredChart {
-            hash: self.chart.hash()?,
+            hash: self.chart.hash(),
             note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
             values: self.chart.values()?,
             is_complete: self.chart.is_complete(),

@@ -1,8 +1,8 @@
-//! Derives the columns of stored chartsets from their charts again, for removals and verification.
+//! Reads the derived columns of stored chartsets, or derives them from their charts again.
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartsetId, ChartsetMember, PublicSource, assemble_chartset};
+use chart_index_domain::{ChartsetId, ChartsetMember, assemble_chartset};
 use sqlx::PgConnection;
 
 use crate::schema::column_values::{parse_chartset_id, parse_source};
@@ -12,7 +12,7 @@ use crate::schema::member_rows::{MemberRow, member_columns};
 /// The columns of `chartsets` that are not derived but needed for the derivation.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct ChartsetRow {
-    id: String,
+    pub(crate) id: String,
     exact_kind: Option<String>,
     exact_ref: Option<String>,
 }
@@ -21,14 +21,34 @@ impl ChartsetRow {
     pub(crate) fn id(&self) -> Result<ChartsetId, sqlx::Error> {
         parse_chartset_id(&self.id)
     }
+}
 
-    pub(crate) fn id_text(&self) -> &str {
-        &self.id
-    }
+#[derive(sqlx::FromRow)]
+struct StoredRow {
+    #[sqlx(flatten)]
+    set: ChartsetRow,
+    #[sqlx(flatten)]
+    columns: DerivedColumns,
+}
 
-    fn exact_source(&self) -> Result<Option<PublicSource>, sqlx::Error> {
-        parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())
+/// Reads the next chartsets in the order of their ids, and their derived columns as they are stored.
+pub(crate) async fn stored_columns(
+    connection: &mut PgConnection,
+    after: &str,
+    limit: i64,
+) -> Result<(Vec<ChartsetRow>, Vec<DerivedColumns>), sqlx::Error> {
+    let mut rows: Vec<StoredRow> = sqlx::query_as(
+        "SELECT *, tsvector_to_array(search_words) AS lexemes FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2",
+    )
+    .bind(after)
+    .bind(limit)
+    .fetch_all(connection)
+    .await?;
+    for row in &mut rows {
+        // PostgreSQL sorts lexemes by length first.
+        row.columns.search.lexemes.sort_unstable();
     }
+    Ok(rows.into_iter().map(|row| (row.set, row.columns)).unzip())
 }
 
 /// Derives the columns of these chartsets from their charts that are not removed. Returns them in the same
@@ -41,7 +61,7 @@ pub(crate) async fn derive_columns(
     sets.iter()
         .map(|set| {
             let mut members = members.remove(&set.id).unwrap_or_default();
-            let exact_source = set.exact_source()?;
+            let exact_source = parse_source(set.exact_kind.as_deref(), set.exact_ref.as_deref())?;
             Ok(DerivedColumns::new(assemble_chartset(set.id()?, exact_source.as_ref(), &mut members)))
         })
         .collect()

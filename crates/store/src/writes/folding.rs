@@ -4,22 +4,12 @@ use chart_index_domain::text::FOLDING_VERSION;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::connection::removal_lock::lock_out_ingests;
-use crate::schema::derived_columns::{KeywordColumns, ListedColumns, SearchColumns};
+use crate::schema::derived_columns::{DerivedColumns, SearchColumns};
 use crate::schema::statement_columns::{Columns, Parameters};
+use crate::writes::derive::stored_columns;
 
 /// The number of chartsets that are folded in one transaction, for which ingests and removals wait.
 const BATCH: i64 = 200;
-
-#[derive(sqlx::FromRow)]
-struct FoldedRow {
-    id: String,
-    #[sqlx(flatten)]
-    listed: ListedColumns,
-    #[sqlx(flatten)]
-    keywords: KeywordColumns,
-    #[sqlx(flatten)]
-    search: SearchColumns,
-}
 
 /// The version that all chartsets have; `None` if the table with it is empty.
 pub(crate) async fn version(connection: &mut PgConnection) -> Result<Option<i32>, sqlx::Error> {
@@ -51,27 +41,19 @@ pub(crate) async fn fold_catalogue(connection: &mut PgConnection) -> Result<(), 
 async fn fold_batch(connection: &mut PgConnection, after: &str) -> Result<Option<String>, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     lock_out_ingests(&mut transaction).await?;
-    let mut rows: Vec<FoldedRow> = sqlx::query_as(
-        "SELECT *, tsvector_to_array(search_words) AS lexemes FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2",
-    )
-    .bind(after)
-    .bind(BATCH)
-    .fetch_all(&mut *transaction)
-    .await?;
+    let (sets, stored) = stored_columns(&mut transaction, after, BATCH).await?;
     let mut changed = Vec::new();
-    for FoldedRow { id, listed, keywords, search } in &mut rows {
-        // PostgreSQL sorts lexemes by length first.
-        search.lexemes.sort_unstable();
+    for (set, DerivedColumns { listed, keywords, search }) in sets.iter().zip(&stored) {
         let folded = SearchColumns::new(listed, keywords);
         if folded != *search {
-            changed.push((id.as_str(), folded));
+            changed.push((&*set.id, folded));
         }
     }
     if !changed.is_empty() {
         write(&mut transaction, &changed).await?;
     }
     transaction.commit().await?;
-    Ok(rows.pop().map(|row| row.id))
+    Ok(sets.last().map(|set| set.id.clone()))
 }
 
 async fn write(connection: &mut PgConnection, folded: &[(&str, SearchColumns)]) -> Result<(), sqlx::Error> {

@@ -372,7 +372,7 @@ pub(crate) async fn derive_chartsets(
     let derived = derive_columns(connection, sets).await?;
     let (mut columns, mut parameters) = (Columns::default(), Parameters::default());
     let updated = parameters.bind(updated_at_ms);
-    let ids = parameters.bind(sets.iter().map(ChartsetRow::id_text).collect::<Vec<_>>());
+    let ids = parameters.bind(sets.iter().map(|set| &set.id).collect::<Vec<_>>());
     DerivedColumns::add_to(&derived.iter().collect::<Vec<_>>(), &mut columns, &mut parameters);
     // Sets the time in either case, so that the trigger records the change.
     let statement = format!(

@@ -3,14 +3,14 @@
 use std::fmt::Debug;
 
 use chart_index_domain::{ChartValues, ChartsetId, NoteHash};
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
 
 use crate::connection::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::error::corrupt;
 use crate::schema::chart_row::{ChartRow, chart_columns};
 use crate::schema::derived_columns::DerivedColumns;
 use crate::schema::stored_files::StoredFile;
-use crate::writes::derive::{ChartsetRow, derive_columns};
+use crate::writes::derive::{ChartsetRow, derive_columns, stored_columns};
 use crate::{Store, StoreError};
 
 /// A stored chart, whether or not it is known.
@@ -59,14 +59,6 @@ struct StoredChartRow {
     note_hash_version: i32,
     rox: Option<Vec<u8>>,
     rox_object: Option<[u8; 32]>,
-}
-
-#[derive(sqlx::FromRow)]
-struct VerifiedRow {
-    #[sqlx(flatten)]
-    set: ChartsetRow,
-    #[sqlx(flatten)]
-    columns: DerivedColumns,
 }
 
 impl Store {
@@ -126,7 +118,8 @@ impl Store {
     ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), sqlx::Error> {
         // One snapshot of chartsets and charts: otherwise a concurrent ingest would look like a mismatch.
         let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
-        let (sets, stored) = stored_columns(&mut snapshot, after, limit).await?;
+        let after = after.map(|id| id.to_string()).unwrap_or_default();
+        let (sets, stored) = stored_columns(&mut snapshot, &after, limit.into()).await?;
         let expected = derive_columns(&mut snapshot, &sets).await?;
         snapshot.commit().await?;
         let mut mismatches = Vec::new();
@@ -176,21 +169,6 @@ impl StoredChartRow {
     }
 }
 
-async fn stored_columns(
-    connection: &mut PgConnection,
-    after: Option<ChartsetId>,
-    limit: u32,
-) -> Result<(Vec<ChartsetRow>, Vec<DerivedColumns>), sqlx::Error> {
-    let rows: Vec<VerifiedRow> = sqlx::query_as(
-        "SELECT *, tsvector_to_array(search_words) AS lexemes FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2",
-    )
-    .bind(after.map(|id| id.to_string()).unwrap_or_default())
-    .bind(i64::from(limit))
-    .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.set, row.columns)).unzip())
-}
-
 fn compare(
     id: ChartsetId,
     stored: &DerivedColumns,
@@ -202,9 +180,6 @@ fn compare(
             [$($(difference(stringify!($column), &stored.$part.$column, &expected.$part.$column)),+),+]
         };
     }
-    let mut stored = stored.clone();
-    // PostgreSQL sorts lexemes by length first.
-    stored.search.lexemes.sort_unstable();
     let differences = differences! {
         listed: title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms,
             length_max_ms, density_max, chart_count;

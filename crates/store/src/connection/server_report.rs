@@ -4,11 +4,12 @@ use crate::connection::database_locale::has_letters;
 use crate::{Store, StoreError};
 
 /// A PostgreSQL server, and the database on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ServerReport {
     /// The version as the server names it, such as `15.18 (Debian 15.18-0+deb12u1)`.
     pub version: String,
     /// The first number of the version.
+    #[sqlx(try_from = "i32")]
     pub major_version: u32,
     /// The encoding of the database, such as `UTF8`.
     pub encoding: String,
@@ -17,30 +18,20 @@ pub struct ServerReport {
     /// Whether a commit is on disk before it is confirmed: not with `synchronous_commit = off`.
     pub commits_are_durable: bool,
     /// Connections for users that are no superusers.
+    #[sqlx(try_from = "i32")]
     pub max_connections: u32,
     /// The size of the database in bytes.
+    #[sqlx(try_from = "i64")]
     pub database_bytes: u64,
     /// The time by the clock of the server, in Unix epoch milliseconds.
     pub clock_ms: i64,
-}
-
-#[derive(sqlx::FromRow)]
-struct ReportRow {
-    version: String,
-    major_version: i32,
-    encoding: String,
-    locale: String,
-    commits_are_durable: bool,
-    max_connections: i32,
-    database_bytes: i64,
-    clock_ms: i64,
 }
 
 impl Store {
     /// Describes the server and the database, with any schema or none.
     pub async fn server_report(&self) -> Result<ServerReport, StoreError> {
         self.run_once("describe the server", |mut connection| async move {
-            let row: ReportRow = sqlx::query_as(
+            sqlx::query_as(
                 "SELECT current_setting('server_version') AS version,
                         current_setting('server_version_num')::integer / 10000 AS major_version,
                         pg_encoding_to_char(encoding)::text AS encoding, datctype::text AS locale,
@@ -52,17 +43,7 @@ impl Store {
                  FROM pg_database WHERE datname = current_database()",
             )
             .fetch_one(&mut *connection)
-            .await?;
-            Ok(ServerReport {
-                version: row.version,
-                major_version: row.major_version.unsigned_abs(),
-                encoding: row.encoding,
-                locale: row.locale,
-                commits_are_durable: row.commits_are_durable,
-                max_connections: row.max_connections.unsigned_abs(),
-                database_bytes: row.database_bytes.unsigned_abs(),
-                clock_ms: row.clock_ms,
-            })
+            .await
         })
         .await
     }

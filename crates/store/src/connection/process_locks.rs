@@ -71,14 +71,7 @@ impl Store {
     /// Opens a connection for locks on what has this name, such as the URL of an index. Every process must use
     /// the same name.
     pub async fn process_locks(&self, name: &str) -> Result<ProcessLocks, StoreError> {
-        let options = self.unlimited_options().clone().options([
-            ("idle_session_timeout", "0"),
-            // The locks of a machine that vanished end after about half a minute instead of two hours, the
-            // default.
-            ("tcp_keepalives_idle", "10"),
-            ("tcp_keepalives_interval", "5"),
-            ("tcp_keepalives_count", "4"),
-        ]);
+        let options = self.unlimited_options().clone().options([("idle_session_timeout", "0")]);
         let connecting = with_time_limit(STATEMENT_TIMEOUT, connect(&options));
         let connection = connecting.await.map_err(lock_error)?;
         let (connection, lost) = (Arc::new(Mutex::new(connection)), CancellationToken::new());

@@ -30,14 +30,13 @@ use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selec
 use serde::Deserialize;
 
 use crate::document::{ITEM, PRIMARY_KEY, RATING_BINS, RATINGS};
-use crate::filter::Filter;
 use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
 use crate::search_node::NodeSearch;
 use crate::sort_keys::{self, Key, ReadFrom, SortPosition, UPDATED_AT};
 use crate::transport::Transport;
 use crate::unsupported_query::UnsupportedQuery;
-use crate::{SearchError, Target, rating_bins, word_codes};
+use crate::{SearchError, Target, filter, rating_bins, word_codes};
 
 const OPERATION: &str = "search chartsets";
 
@@ -178,12 +177,11 @@ impl<'a> PageSearch<'a> {
         }
         let text = query.text.as_deref().unwrap_or_default();
         let words = word_codes::query_words(text).ok_or(UnsupportedQuery::TooManyWords)?;
-        let filter = Filter::from_query(query)?;
+        let filter = filter::from_query(query)?;
         let by_relevance = query.sort == Sort::Relevance && !words.is_empty();
         if by_relevance && query.direction == Direction::Ascending {
             return Err(UnsupportedQuery::AscendingRelevance);
         }
-        let filter = if filter.is_empty() { String::new() } else { filter.to_string() };
         Ok(Self { query, words, filter, by_relevance })
     }
 

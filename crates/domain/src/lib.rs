@@ -68,5 +68,5 @@ pub use position::{
     CatalogueChange, CataloguePoll, ChangeType, Entity, Lineage, MalformedLineage, Origin, Position,
 };
 pub use read_error::ReadError;
-pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};
+pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef};
 pub use variant::{MalformedVariant, Rows, VARIANT_VERSION, Variant, VariantTiming};

@@ -70,7 +70,9 @@ impl ToSchema for SourceRef {}
 
 impl PartialSchema for Sort {
     fn schema() -> RefOr<Schema> {
-        choice(Self::ALL.map(Self::as_str)).default(Some(Self::default().as_str().into())).into()
+        choice(Self::ALL.iter().map(|sort| sort.as_str()))
+            .default(Some(Self::default().as_str().into()))
+            .into()
     }
 }
 

@@ -1,14 +1,15 @@
 //! Sources: where a chart can be downloaded (docs/formats/records.md, "Sources").
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::EnumString;
 use utoipa::ToSchema;
 
 /// The kinds of source. Clients must ignore unknown kinds, since later versions may add some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString)]
 #[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
 pub enum SourceKind {
     /// A set of the first game.
     AlphaSet,
@@ -29,25 +30,6 @@ impl SourceKind {
         }
     }
 }
-
-impl fmt::Display for SourceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for SourceKind {
-    type Err = UnknownSourceKind;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownSourceKind)
-    }
-}
-
-/// The text is not the name of a source kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("source kind must be alphaSet or betaPack")]
-pub struct UnknownSourceKind;
 
 /// The id of a set or a pack: a decimal number, never a URL (docs/formats/records.md, "Sources").
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn hits_have_the_key_of_every_sort() {
-        for sort in Sort::ALL {
+        for &sort in Sort::ALL {
             let hit = json!({ "id": "00000000000000a1", "item": {}, sort_keys::exact_key(sort): 7 });
             let mut hit: Hit = serde_json::from_str(&hit.to_string()).unwrap();
             assert_eq!(hit.sort_key(sort), Some(Key::Number(7.0)), "{sort:?}");

@@ -203,7 +203,7 @@ fn tie_break() -> impl Iterator<Item = &'static str> {
 
 /// Every attribute that searches sort by.
 pub(crate) fn sortable_attributes() -> Vec<&'static str> {
-    let sorts = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance);
+    let sorts = Sort::ALL.iter().copied().filter(|sort| *sort != Sort::Relevance);
     sorts.flat_map(attributes).chain(tie_break()).collect()
 }
 

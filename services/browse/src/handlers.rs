@@ -164,7 +164,7 @@ where
 
 /// Caches a source as `<kind>/<ref>`. The address of its page is a setting of each replica.
 fn cached(source: Option<PublicSource>) -> CachedResponse {
-    let body = |source: PublicSource| format!("{}/{}", source.kind, source.reference);
+    let body = |source: PublicSource| format!("{}/{}", source.kind.as_str(), source.reference);
     source.map_or(CachedResponse::NotFound, |source| CachedResponse::found(body(source), ""))
 }
 

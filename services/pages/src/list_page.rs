@@ -315,7 +315,7 @@ fn folded(number: u64) -> Option<String> {
 }
 
 fn sorts(query: &ListQuery) -> Vec<SortLink> {
-    let others = Sort::ALL.into_iter().filter(|sort| !matches!(sort, Sort::Relevance | Sort::Bpm));
+    let others = Sort::ALL.iter().copied().filter(|sort| !matches!(sort, Sort::Relevance | Sort::Bpm));
     query
         .search
         .text

@@ -42,7 +42,7 @@ impl SearchQuery {
 }
 
 fn encode(sort: Sort, direction: Direction, number: u32, position: &ListPosition) -> String {
-    let mut bytes = vec![VERSION, sort_code(sort), direction_code(direction)];
+    let mut bytes = vec![VERSION, sort as u8, direction as u8];
     bytes.extend(number.to_be_bytes());
     bytes.extend(position.id.as_bytes());
     match &position.value {
@@ -67,7 +67,7 @@ pub(super) fn parse(cursor: &str, sort: Sort, direction: Direction) -> Option<(A
         return Some((After::Start, 1));
     }
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    let rest = bytes.strip_prefix(&[VERSION, sort_code(sort), direction_code(direction)])?;
+    let rest = bytes.strip_prefix(&[VERSION, sort as u8, direction as u8])?;
     let (number, rest) = rest.split_first_chunk()?;
     let (id, value) = rest.split_first_chunk()?;
     let number = u32::from_be_bytes(*number);
@@ -93,28 +93,6 @@ fn parse_value(sort: Sort, bytes: &[u8]) -> Option<SortValue> {
             let (rank, updated_at_ms) = bytes.split_first()?;
             Some(SortValue::Relevance(*rank, i64::from_be_bytes(updated_at_ms.try_into().ok()?)))
         }
-    }
-}
-
-const fn sort_code(sort: Sort) -> u8 {
-    match sort {
-        Sort::Updated => 0,
-        Sort::Title => 1,
-        Sort::Artist => 2,
-        Sort::Bpm => 3,
-        Sort::Length => 4,
-        Sort::Density => 5,
-        Sort::Relevance => 6,
-        Sort::Rating => 7,
-        Sort::Notes => 8,
-        Sort::MainBpm => 9,
-    }
-}
-
-const fn direction_code(direction: Direction) -> u8 {
-    match direction {
-        Direction::Ascending => 0,
-        Direction::Descending => 1,
     }
 }
 
@@ -164,6 +142,9 @@ mod tests {
     fn cursor_of_version_1_has_these_bytes() {
         let cursor = SearchQuery::default().cursor_after(&positions()[0].1);
         assert_eq!(cursor, "AQABAAAAAqGhoaGhoaGhAAABoMRQbAA");
+        let sorts = positions().map(|(sort, _)| sort as u8);
+        assert_eq!(sorts, [0, 1, 2, 3, 9, 4, 5, 7, 8, 6]);
+        assert_eq!([Direction::Ascending as u8, Direction::Descending as u8], [0, 1]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The query of the chartset list, with defaults applied and all values in range.
 
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::{ChartFilter, Hint};
 use crate::{ChartsetId, KeyCount, PublicSource, SourceKind, text};
@@ -178,63 +179,42 @@ impl FromIterator<KeyCount> for KeySet {
     }
 }
 
-/// Sort keys of the chartset list.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+/// Sort keys of the chartset list. Their numbers are in cursors and never change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "camelCase")]
 pub enum Sort {
     /// Time of the last change of the chartset.
     #[default]
-    Updated,
+    Updated = 0,
     /// Folded title.
-    Title,
+    Title = 1,
     /// Folded artist.
-    Artist,
+    Artist = 2,
     /// Highest BPM.
-    Bpm,
+    Bpm = 3,
     /// Highest main BPM of a chart.
-    MainBpm,
+    MainBpm = 9,
     /// Length of the longest chart.
-    Length,
+    Length = 4,
     /// Highest peak density.
-    Density,
+    Density = 5,
     /// Highest rating; 0 without one.
-    Rating,
+    Rating = 7,
     /// Most notes of a chart.
-    Notes,
+    Notes = 8,
     /// Quality of the text match, then time of the last change. Without a text, [`Sort::Updated`] is used
     /// instead.
-    Relevance,
+    Relevance = 6,
 }
 
 impl Sort {
     /// All sort keys.
-    pub const ALL: [Self; 10] = [
-        Self::Updated,
-        Self::Title,
-        Self::Artist,
-        Self::Bpm,
-        Self::MainBpm,
-        Self::Length,
-        Self::Density,
-        Self::Rating,
-        Self::Notes,
-        Self::Relevance,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The value of the parameter `sort`.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Updated => "updated",
-            Self::Title => "title",
-            Self::Artist => "artist",
-            Self::Bpm => "bpm",
-            Self::MainBpm => "mainBpm",
-            Self::Length => "length",
-            Self::Density => "density",
-            Self::Rating => "rating",
-            Self::Notes => "notes",
-            Self::Relevance => "relevance",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The direction if `order` is absent: ascending for names, else descending (docs/api.md, "Chartset list").
@@ -247,14 +227,15 @@ impl Sort {
     }
 }
 
-/// Sort direction. For [`Sort::Relevance`], descending is best match first.
+/// Sort direction. For [`Sort::Relevance`], descending is best match first. The numbers are in cursors and
+/// never change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Direction {
     /// Smallest first.
-    Ascending,
+    Ascending = 0,
     /// Largest first.
     #[default]
-    Descending,
+    Descending = 1,
 }
 
 impl Direction {

@@ -261,10 +261,10 @@ fn published_in(set: Option<&str>, pack: Option<&str>) -> Result<Option<PublicSo
 }
 
 fn sort(value: &str) -> Result<Sort, ParameterError> {
-    Sort::ALL
-        .into_iter()
-        .find(|sort| sort.as_str() == value)
-        .ok_or_else(|| error("sort", format!("accepts {}", Sort::ALL.map(Sort::as_str).join(", "))))
+    Sort::ALL.iter().copied().find(|sort| sort.as_str() == value).ok_or_else(|| {
+        let names: Vec<_> = Sort::ALL.iter().map(|sort| sort.as_str()).collect();
+        error("sort", format!("accepts {}", names.join(", ")))
+    })
 }
 
 fn order(value: &str) -> Result<Direction, ParameterError> {
@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn every_sort_has_a_default_direction() {
-        for sort in Sort::ALL {
+        for &sort in Sort::ALL {
             let query = parsed(&format!("q=x&sort={}", sort.as_str()));
             assert_eq!((query.sort, query.direction), (sort, sort.default_direction()));
             let ascending = matches!(sort, Sort::Title | Sort::Artist);

@@ -256,7 +256,7 @@ async fn assert_paging_agrees(
     texts: &[Option<&str>],
     reads_by_cursor: bool,
 ) {
-    for sort in Sort::ALL {
+    for &sort in Sort::ALL {
         for direction in [Direction::Ascending, Direction::Descending] {
             for text in texts {
                 let mut query =

@@ -204,7 +204,7 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
         matches_one_chart: random.one_in(16),
         includes_rating: random.one_in(8),
         includes_updated: random.one_in(8),
-        sort: *random.pick(&Sort::ALL),
+        sort: *random.pick(Sort::ALL),
         direction: *random.pick(&[Direction::Ascending, Direction::Descending]),
         page: PageRequest::clamped(number.into(), size.into()),
     }

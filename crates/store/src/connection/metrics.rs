@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use chart_index_instrumentation::{Counter, DatabaseClient, ErrorType, Histogram, metrics};
+use strum::IntoStaticStr;
 use tokio::time::Instant;
 
 use crate::connection::connection_pool::ConnectionPool;
 use crate::error::is_not_connected;
 
 /// The connection pools of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub(crate) enum PoolName {
     /// The pool of requests, or of an ingest.
     Requests,
@@ -20,17 +22,6 @@ pub(crate) enum PoolName {
     Standby,
     /// The pool of polls of the standby.
     StandbyMonitoring,
-}
-
-impl PoolName {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Monitoring => "monitoring",
-            Self::Standby => "standby",
-            Self::StandbyMonitoring => "standby_monitoring",
-        }
-    }
 }
 
 /// What a store records.
@@ -44,7 +35,7 @@ pub(crate) struct StoreMetrics {
 
 impl StoreMetrics {
     pub(crate) fn new(pool: PoolName) -> Self {
-        let (metrics, pool) = (metrics(), pool.as_str());
+        let (metrics, pool) = (metrics(), pool.into_str());
         Self {
             client: DatabaseClient::new("postgresql"),
             wait_time: metrics.db_client_connection_wait_time_seconds.with([pool]),
@@ -83,7 +74,7 @@ impl StoreMetrics {
 
 /// Reports the connections of the pool for as long as it exists.
 pub(crate) fn observe_pool(name: PoolName, pool: &Arc<ConnectionPool>, max_connections: u32) {
-    let name = name.as_str();
+    let name = name.into_str();
     metrics().observe(pool, move |pool, metrics| {
         let (open, idle) = pool.open_and_idle();
         metrics.db_client_connection_open.set([name, "idle"], idle);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
+use strum::IntoStaticStr;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -30,8 +31,9 @@ const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(10), Duration
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock($1)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock($1)";
 
-/// The task of a process. Each role has its own lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The task of a process. Each role has its own lock, whose key has its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ProcessRole {
     /// Keeps an index in sync with the catalogue for as long as the process runs.
     Sync,
@@ -41,17 +43,6 @@ pub enum ProcessRole {
     Write,
     /// Fills a mirror from another index.
     Mirror,
-}
-
-impl ProcessRole {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Rebuild => "rebuild",
-            Self::Write => "write",
-            Self::Mirror => "mirror",
-        }
-    }
 }
 
 /// The locks of this process on what it writes. Dropping it releases them.
@@ -172,7 +163,7 @@ fn queue_key(name: &str, role: ProcessRole) -> i64 {
 
 fn lock_key(context: &str, name: &str, role: ProcessRole) -> i64 {
     let mut hasher = blake3::Hasher::new_derive_key(context);
-    hasher.update(role.as_str().as_bytes()).update(b"\0").update(name.as_bytes());
+    hasher.update(<&str>::from(role).as_bytes()).update(b"\0").update(name.as_bytes());
     let mut bytes = [0; 8];
     hasher.finalize_xof().fill(&mut bytes);
     i64::from_le_bytes(bytes)

@@ -43,10 +43,11 @@ pub(crate) fn parse_source(
     let (Some(kind), Some(reference)) = (kind, reference) else { return Ok(None) };
     let number: u64 = reference.parse().map_err(corrupt)?;
     let reference = SourceRef::from_number(number).ok_or_else(|| corrupt("a source ref out of range"))?;
-    Ok(Some(PublicSource { kind: kind.parse().map_err(corrupt)?, reference }))
+    let kind = kind.parse().map_err(|_| corrupt("an unknown kind of source"))?;
+    Ok(Some(PublicSource { kind, reference }))
 }
 
 /// The pair of columns that stores a source.
 pub(crate) fn source_columns(source: Option<&PublicSource>) -> (Option<String>, Option<String>) {
-    source.map(|source| (source.kind.to_string(), source.reference.to_string())).unzip()
+    source.map(|source| (source.kind.as_str().to_owned(), source.reference.to_string())).unzip()
 }

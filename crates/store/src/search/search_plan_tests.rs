@@ -168,7 +168,7 @@ fn index_of(sort: Sort) -> String {
 }
 
 fn orders() -> impl Iterator<Item = (Sort, Direction)> {
-    let sorts = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance);
+    let sorts = Sort::ALL.iter().copied().filter(|sort| *sort != Sort::Relevance);
     sorts.flat_map(|sort| [Direction::Ascending, Direction::Descending].map(|direction| (sort, direction)))
 }
 
@@ -296,7 +296,7 @@ async fn the_last_page_scans_backward() {
 #[tokio::test]
 async fn pages_from_both_ends_agree() {
     let catalogue = Catalogue::create().await;
-    for sort in Sort::ALL {
+    for &sort in Sort::ALL {
         for direction in [Direction::Ascending, Direction::Descending] {
             for (text, number) in [(None, 43), (None, 84), (Some("common"), 84)] {
                 let page = PageRequest::clamped(number, 60);

@@ -2,7 +2,7 @@
 
 use chart_index_cache::CacheKey;
 use chart_index_domain::Chart;
-use chart_index_domain::search::{ParameterError, parse_parameters};
+use chart_index_domain::search::{ParameterError, Parameters};
 use strum::IntoStaticStr;
 
 use crate::SourcePages;
@@ -56,8 +56,8 @@ impl Include {
     ///
     /// As for [`Self::parse`], or it is not UTF-8.
     pub fn of_query(query_string: &str, accepted: &[FieldGroup]) -> Result<Self, ParameterError> {
-        let [include] = parse_parameters(query_string, ["include"])?;
-        include.map_or_else(|| Ok(Self::default()), |value| Self::parse(&value, accepted))
+        let parameters = Parameters::parse(query_string, &["include"])?;
+        Ok(parameters.parsed("include", |value| Self::parse(value, accepted))?.unwrap_or_default())
     }
 
     /// Parses a comma-separated list of the names of these groups.

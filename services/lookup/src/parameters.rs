@@ -1,15 +1,15 @@
 //! The parameters of lookups.
 
 use chart_index_domain::Variant;
-use chart_index_domain::search::{ParameterError, parse_parameters};
+use chart_index_domain::search::{ParameterError, Parameters};
 use chart_index_http::{FieldGroup, Include};
 
 /// Parses the query string of a lookup, by the rules of lists: the groups of extension fields, and the variant
 /// of a chart whose hash may be unknown.
 pub(crate) fn parse_lookup(query_string: &str) -> Result<(Include, Option<Variant>), ParameterError> {
     let include = Include::of_query(query_string, FieldGroup::OF_LOOKUPS)?;
-    let [variant] = parse_parameters(query_string, ["variant"])?;
-    Ok((include, variant.map(|value| parse_variant(&value)).transpose()?))
+    let parameters = Parameters::parse(query_string, &["variant"])?;
+    Ok((include, parameters.parsed("variant", parse_variant)?))
 }
 
 pub(crate) fn parse_variant(text: &str) -> Result<Variant, ParameterError> {

@@ -12,9 +12,7 @@ pub use changes::{CatalogueChanges, UnappliedChanges};
 pub use chart_filter::{ChartConditions, ChartFilter, ChartValue, FilterableChart};
 pub use list_item::ListItem;
 pub use query::{After, Bounds, Direction, KeySet, ListPosition, PageRequest, SearchQuery, Sort, SortValue};
-pub use query_string::{
-    MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_parameters, parse_query_string,
-};
+pub use query_string::{MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, Parameters, parse_query_string};
 pub use typed_query::{Hint, MAX_VALUES, TypedQuery};
 
 use async_trait::async_trait;

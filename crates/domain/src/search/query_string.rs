@@ -24,7 +24,7 @@ pub struct ParameterError {
 }
 
 /// The parameters of the chartset list.
-const NAMES: [&str; 29] = [
+const NAMES: &[&str] = &[
     "q",
     "query",
     "keys",
@@ -68,72 +68,43 @@ const LISTS: [&str; 2] = ["keys", "include"];
 /// The first parameter that occurs twice and is no list, is not UTF-8, is malformed, or contradicts another
 /// one.
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
-    let [
-        q,
-        query,
-        keys,
-        source,
-        set,
-        pack,
-        creator,
-        bpm_min,
-        bpm_max,
-        main_bpm_min,
-        main_bpm_max,
-        length_min,
-        length_max,
-        density_min,
-        density_max,
-        rating_min,
-        rating_max,
-        ln_min,
-        ln_max,
-        notes_min,
-        notes_max,
-        pattern,
-        match_,
-        include,
-        sort,
-        order,
-        page,
-        per_page,
-        after,
-    ] = parse_parameters(query_string, NAMES)?;
-    let (text, typed) = words_and_filters(q.as_deref(), query.as_deref())?;
-    let sort = match sort.map(|value| self::sort(&value)).transpose()?.unwrap_or_default() {
+    let parameters = Parameters::parse(query_string, NAMES)?;
+    let (text, typed) = words_and_filters(parameters.get("q"), parameters.get("query"))?;
+    let sort = match parameters.parsed("sort", sort)?.unwrap_or_default() {
         Sort::Relevance if text.is_none() => Sort::Updated,
         sort => sort,
     };
-    let direction = order.map(|value| self::order(&value)).transpose()?.unwrap_or(sort.default_direction());
-    let (after, page_number) = match (after, page) {
-        (Some(_), Some(_)) => return Err(error("after", "must not be given with page")),
-        (Some(value), None) => self::after(&value, sort, direction)?,
-        (None, page) => (None, page.map_or(Ok(1), |value| integer("page", &value))?),
+    let direction = parameters.parsed("order", order)?.unwrap_or(sort.default_direction());
+    let (after, page_number) = match parameters.get("after") {
+        Some(_) if parameters.get("page").is_some() => {
+            return Err(error("after", "must not be given with page"));
+        }
+        Some(value) => after(value, sort, direction)?,
+        None => (None, parameters.integer("page")?.unwrap_or(1)),
     };
-    let size = per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?;
-    let density_min = density_min.map(|value| number("densityMin", &value)).transpose()?;
+    let size = parameters.integer("perPage")?.unwrap_or(PageRequest::DEFAULT_SIZE.into());
+    let density_min = parameters.parsed("densityMin", |value| number("densityMin", value))?;
     let chart = ChartFilter {
-        rating: whole(bounds(hundredths, ("ratingMin", rating_min), ("ratingMax", rating_max))?),
-        bpm_main: bounds(number, ("mainBpmMin", main_bpm_min), ("mainBpmMax", main_bpm_max))?,
-        density_max: density_max.map(|value| number("densityMax", &value)).transpose()?,
-        ln_share: whole(bounds(number, ("lnMin", ln_min), ("lnMax", ln_max))?),
-        notes: whole(bounds(number, ("notesMin", notes_min), ("notesMax", notes_max))?),
-        patterns: pattern.map(|value| patterns(&value)).transpose()?.unwrap_or_default(),
+        rating: whole(parameters.bounds(hundredths, "ratingMin", "ratingMax")?),
+        bpm_main: parameters.bounds(number, "mainBpmMin", "mainBpmMax")?,
+        density_max: parameters.parsed("densityMax", |value| number("densityMax", value))?,
+        ln_share: whole(parameters.bounds(number, "lnMin", "lnMax")?),
+        notes: whole(parameters.bounds(number, "notesMin", "notesMax")?),
+        patterns: parameters.parsed("pattern", patterns)?.unwrap_or_default(),
     };
     in_order(("densityMin", density_min), ("densityMax", chart.density_max))?;
-    let (includes_rating, includes_updated) =
-        include.map(|value| self::include(&value)).transpose()?.unwrap_or_default();
+    let (includes_rating, includes_updated) = parameters.parsed("include", include)?.unwrap_or_default();
     let mut query = SearchQuery {
         text,
-        keys: keys.map(|value| self::keys(&value)).transpose()?.unwrap_or_default(),
-        source: source.map(|value| self::source(&value)).transpose()?,
-        published_in: published_in(set.as_deref(), pack.as_deref())?,
-        creator: creator.map(|value| self::text("creator", &value)).transpose()?,
-        bpm: bounds(number, ("bpmMin", bpm_min), ("bpmMax", bpm_max))?,
-        length_ms: bounds(milliseconds, ("lengthMin", length_min), ("lengthMax", length_max))?,
+        keys: parameters.parsed("keys", keys)?.unwrap_or_default(),
+        source: parameters.parsed("source", source)?,
+        published_in: published_in(parameters.get("set"), parameters.get("pack"))?,
+        creator: parameters.parsed("creator", |value| self::text("creator", value))?,
+        bpm: parameters.bounds(number, "bpmMin", "bpmMax")?,
+        length_ms: parameters.bounds(milliseconds, "lengthMin", "lengthMax")?,
         density_min,
         chart,
-        matches_one_chart: match_.map(|value| matches_one_chart(&value)).transpose()?.unwrap_or_default(),
+        matches_one_chart: parameters.parsed("match", matches_one_chart)?.unwrap_or_default(),
         sort,
         direction,
         includes_rating,
@@ -162,50 +133,73 @@ fn words_and_filters(
     }
 }
 
-/// Parses parameters of another query string by the same rules, all of them whole numbers. Numbers that do not
-/// fit into `i64` saturate.
-///
-/// # Errors
-/// A parameter occurs twice, is not UTF-8, or is no whole number.
-pub fn parse_integers<const N: usize>(
-    query_string: &str,
-    parameters: [&'static str; N],
-) -> Result<[Option<i64>; N], ParameterError> {
-    let mut numbers = [None; N];
-    for ((number, value), parameter) in
-        numbers.iter_mut().zip(parse_parameters(query_string, parameters)?).zip(parameters)
-    {
-        *number = value.map(|value| integer(parameter, &value)).transpose()?;
-    }
-    Ok(numbers)
+/// Parameters of a query string, by the rules of lists: decoded and trimmed.
+#[derive(Debug)]
+pub struct Parameters<'a> {
+    /// Those that are neither absent nor empty.
+    values: Vec<(&'static str, Cow<'a, str>)>,
 }
 
-/// The values of parameters of another query string by the same rules, decoded and trimmed. Those that are
-/// absent or empty are `None`; those of a list are joined by commas.
-///
-/// # Errors
-/// A parameter occurs twice and is no list, or is not UTF-8.
-pub fn parse_parameters<'a, const N: usize>(
-    query_string: &'a str,
-    parameters: [&'static str; N],
-) -> Result<[Option<Cow<'a, str>>; N], ParameterError> {
-    let mut values = [const { None }; N];
-    for pair in query_string.split('&') {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        // No known parameter has a name that is not UTF-8.
-        let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
-        let Some(index) = parameters.iter().position(|parameter| *parameter == name) else { continue };
-        let value = decode(parameters[index], value)?;
-        if value.is_empty() {
-            continue;
+impl<'a> Parameters<'a> {
+    /// Reads the parameters with these names. Those of a list are joined by commas.
+    ///
+    /// # Errors
+    /// A parameter occurs twice and is no list, or is not UTF-8.
+    pub fn parse(query_string: &'a str, names: &'static [&'static str]) -> Result<Self, ParameterError> {
+        let mut values: Vec<(&'static str, Cow<'a, str>)> = Vec::new();
+        for pair in query_string.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            // No known parameter has a name that is not UTF-8.
+            let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
+            let Some(name) = names.iter().copied().find(|known| *known == name) else { continue };
+            let value = decode(name, value)?;
+            if value.is_empty() {
+                continue;
+            }
+            match values.iter_mut().find(|(known, _)| *known == name) {
+                None => values.push((name, value)),
+                Some((_, before)) if LISTS.contains(&name) => *before = format!("{before},{value}").into(),
+                Some(_) => return Err(error(name, "occurs more than once")),
+            }
         }
-        values[index] = Some(match values[index].take() {
-            None => value,
-            Some(before) if LISTS.contains(&parameters[index]) => format!("{before},{value}").into(),
-            Some(_) => return Err(error(parameters[index], "occurs more than once")),
-        });
+        Ok(Self { values })
     }
-    Ok(values)
+
+    fn get(&self, name: &'static str) -> Option<&str> {
+        self.values.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
+    }
+
+    /// The parsed value of a parameter.
+    ///
+    /// # Errors
+    /// Those of `parse`, the argument.
+    pub fn parsed<T>(
+        &self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, ParameterError>,
+    ) -> Result<Option<T>, ParameterError> {
+        self.get(name).map(parse).transpose()
+    }
+
+    /// A whole number. One that does not fit into `i64` saturates.
+    ///
+    /// # Errors
+    /// The value is no whole number.
+    pub fn integer(&self, name: &'static str) -> Result<Option<i64>, ParameterError> {
+        self.parsed(name, |value| integer(name, value))
+    }
+
+    fn bounds(
+        &self,
+        parse: fn(&'static str, &str) -> Result<f64, ParameterError>,
+        min_name: &'static str,
+        max_name: &'static str,
+    ) -> Result<Bounds, ParameterError> {
+        let min = self.parsed(min_name, |value| parse(min_name, value))?;
+        let max = self.parsed(max_name, |value| parse(max_name, value))?;
+        in_order((min_name, min), (max_name, max))?;
+        Ok(Bounds { min, max })
+    }
 }
 
 /// Decodes a form-encoded value (`+` is a space) and trims it.
@@ -316,17 +310,6 @@ pub(super) fn decimal(parameter: &'static str, value: &str, power: i32) -> Resul
 /// The maximum of BPM, seconds and density; larger ones are clamped. Larger than any number of a chart, and
 /// exact as an integer.
 pub const MAX_NUMBER: f64 = 1e12;
-
-fn bounds(
-    parse: fn(&'static str, &str) -> Result<f64, ParameterError>,
-    (min_name, min): (&'static str, Option<Cow<'_, str>>),
-    (max_name, max): (&'static str, Option<Cow<'_, str>>),
-) -> Result<Bounds, ParameterError> {
-    let min = min.map(|value| parse(min_name, &value)).transpose()?;
-    let max = max.map(|value| parse(max_name, &value)).transpose()?;
-    in_order((min_name, min), (max_name, max))?;
-    Ok(Bounds { min, max })
-}
 
 fn in_order(
     (min_name, min): (&'static str, Option<f64>),

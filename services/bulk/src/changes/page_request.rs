@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_domain::search::{ParameterError, parse_integers, parse_parameters};
+use chart_index_domain::search::{ParameterError, Parameters};
 use chart_index_domain::{Lineage, MalformedLineage};
 
 /// The number of changes of a page if the request names none.
@@ -26,15 +26,17 @@ impl FeedPageRequest {
     /// Parses a query string, by the rules of lists: numbers out of range are clamped, an empty value is that
     /// of an absent parameter.
     pub(crate) fn parse(query_string: &str) -> Result<Self, ParameterError> {
-        let [after, limit, wait] = parse_integers(query_string, ["after", "limit", "wait"])?;
-        let limit = limit.map_or(DEFAULT_LIMIT, |limit| {
+        let numbers = Parameters::parse(query_string, &["after", "limit", "wait"])?;
+        let after = numbers.integer("after")?.map_or(0, |after| after.max(0).unsigned_abs());
+        let limit = numbers.integer("limit")?.map_or(DEFAULT_LIMIT, |limit| {
             u32::try_from(limit.clamp(1, MAX_LIMIT.into())).unwrap_or(MAX_LIMIT)
         });
-        let wait = wait.unwrap_or(0).clamp(0, MAX_WAIT.into()).unsigned_abs();
-        let after = after.map_or(0, |after| after.max(0).unsigned_abs());
-        let [lineage] = parse_parameters(query_string, ["lineage"])?;
-        let lineage = lineage.map(|text| text.parse()).transpose().map_err(|error: MalformedLineage| {
-            ParameterError { parameter: "lineage", reason: error.to_string().into() }
+        let wait = numbers.integer("wait")?.unwrap_or(0).clamp(0, MAX_WAIT.into()).unsigned_abs();
+        let lineage = Parameters::parse(query_string, &["lineage"])?.parsed("lineage", |text| {
+            text.parse().map_err(|error: MalformedLineage| ParameterError {
+                parameter: "lineage",
+                reason: error.to_string().into(),
+            })
         })?;
         Ok(Self { after, lineage, limit, wait: Duration::from_secs(wait) })
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use chart_index_domain::search::Bounds;
+use time::OffsetDateTime;
 
 /// A whole number with separators: `12,345`.
 pub(crate) fn count(number: u64) -> String {
@@ -151,53 +152,25 @@ fn range(min: &str, max: &str) -> String {
 
 /// A moment in Unix epoch milliseconds as RFC 3339 in UTC, `2026-11-22T14:02:00Z`.
 pub(crate) fn rfc3339(epoch_ms: i64) -> String {
-    let Moment { year, month, day, hour, minute, second } = Moment::new(epoch_ms);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let moment = moment(epoch_ms);
+    let (hour, minute, second) = moment.to_hms();
+    format!("{}T{hour:02}:{minute:02}:{second:02}Z", moment.date())
 }
 
 /// The day of a moment in Unix epoch milliseconds: `2026-11-22`, in UTC.
 pub(crate) fn date(epoch_ms: i64) -> String {
-    let Moment { year, month, day, .. } = Moment::new(epoch_ms);
-    format!("{year:04}-{month:02}-{day:02}")
+    moment(epoch_ms).date().to_string()
 }
 
 /// The time of day of a moment in Unix epoch milliseconds: `14:02`, in UTC.
 pub(crate) fn time_of_day(epoch_ms: i64) -> String {
-    let Moment { hour, minute, .. } = Moment::new(epoch_ms);
+    let (hour, minute, _) = moment(epoch_ms).to_hms();
     format!("{hour:02}:{minute:02}")
 }
 
-/// A moment of the Gregorian calendar in UTC.
-struct Moment {
-    year: i64,
-    month: i64,
-    day: i64,
-    hour: i64,
-    minute: i64,
-    second: i64,
-}
-
-impl Moment {
-    /// By Howard Hinnant's `civil_from_days`: years begin in March, so that a leap day is the last of its year.
-    fn new(epoch_ms: i64) -> Self {
-        let seconds = epoch_ms.div_euclid(1_000);
-        let (days, second_of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let shifted = days + 719_468;
-        let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let march_month = (5 * day_of_year + 2) / 153;
-        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        Self {
-            year: year_of_era + era * 400 + i64::from(month <= 2),
-            month,
-            day: day_of_year - (153 * march_month + 2) / 5 + 1,
-            hour: second_of_day / 3_600,
-            minute: second_of_day / 60 % 60,
-            second: second_of_day % 60,
-        }
-    }
+/// A moment in UTC. One outside the years -9999 to 9999 is the beginning of the epoch.
+fn moment(epoch_ms: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(epoch_ms.div_euclid(1_000)).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -278,6 +251,7 @@ mod tests {
             (1_790_000_000_000, "2026-09-21T14:13:20Z"),
             (4_107_542_399_999, "2100-02-28T23:59:59Z"),
             (-1, "1969-12-31T23:59:59Z"),
+            (i64::MAX, "1970-01-01T00:00:00Z"),
         ] {
             assert_eq!(rfc3339(epoch_ms), expected);
             assert_eq!(

@@ -1,7 +1,6 @@
 //! `GET /docs/changelog.atom`: the changelog of docs/api.md as an Atom feed (RFC 4287).
 
 use askama::Template;
-use chart_index_http::TextBody;
 
 use super::{markdown, reference};
 use crate::render::render;
@@ -24,10 +23,10 @@ struct Entry {
 }
 
 /// The feed of a site with this address.
-pub(crate) fn feed(url: Option<&PublicUrl>) -> TextBody {
+pub(crate) fn feed(url: Option<&PublicUrl>) -> String {
     let feed = ChangelogTemplate { public_url: url.map_or("", PublicUrl::as_str), entries: entries() };
     // A template that writes to memory does not fail.
-    TextBody::new(render(&feed).unwrap_or_default())
+    render(&feed).unwrap_or_default()
 }
 
 fn entries() -> Vec<Entry> {

@@ -32,16 +32,16 @@ use handlers::ApiDocs;
 /// The routes of these pages.
 pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
     Routes::new()
-        .route(Group::Page, "/docs", get(handlers::docs))
-        .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
-        .route(Group::Page, "/docs/openapi-3.0.json", get(handlers::openapi_3_0))
-        .route(Group::Page, "/docs/changelog.atom", get(handlers::changelog))
-        .route(Group::Page, "/docs/api/{section}", get(handlers::section))
-        .route(Group::Page, "/docs/all", get(handlers::all))
+        .route(Group::Page, "/docs", get(handlers::live))
+        .route(Group::Page, "/docs/openapi.json", get(handlers::document))
+        .route(Group::Page, "/docs/openapi-3.0.json", get(handlers::document))
+        .route(Group::Page, "/docs/changelog.atom", get(handlers::document))
+        .route(Group::Page, "/docs/api/{section}", get(handlers::live))
+        .route(Group::Page, "/docs/all", get(handlers::document))
         .route(Group::Page, "/docs/search", get(handlers::search))
-        .route(Group::Page, "/docs/{format}", get(handlers::format))
-        .route(Group::Page, "/docs/{format}/vectors.json", get(handlers::vectors))
-        .route(Group::Page, "/problems/{slug}", get(handlers::problem))
+        .route(Group::Page, "/docs/{format}", get(handlers::document))
+        .route(Group::Page, "/docs/{format}/vectors.json", get(handlers::document))
+        .route(Group::Page, "/problems/{slug}", get(handlers::document))
         .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))
 }
 

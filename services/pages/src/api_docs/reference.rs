@@ -30,58 +30,38 @@ struct Source {
 }
 
 macro_rules! source {
-    ($file:literal, $path:literal, $description:literal) => {
+    ($name:literal, $description:literal) => {
         Source {
-            name: $file,
-            path: $path,
+            name: concat!($name, ".md"),
+            path: concat!("/docs/", $name),
             description: $description,
-            text: include_str!(concat!("../../../../docs/", $file)),
+            text: include_str!(concat!("../../../../docs/formats/", $name, ".md")),
         }
     };
 }
 
 const SOURCES: [Source; 13] = [
-    source!("api.md", "/docs", "The API of the chart index: operations, errors, limits, examples"),
+    Source {
+        name: "api.md",
+        path: "/docs",
+        description: "The API of the chart index: operations, errors, limits, examples",
+        text: include_str!("../../../../docs/api.md"),
+    },
+    source!("note-hash", "How to compute the note hash of a chart, with test vectors"),
     source!(
-        "formats/note-hash.md",
-        "/docs/note-hash",
-        "How to compute the note hash of a chart, with test vectors"
-    ),
-    source!(
-        "formats/readers.md",
-        "/docs/readers",
+        "readers",
         "Which libraries read chart files as their games do, and the files of the chart index"
     ),
-    source!(
-        "formats/variant.md",
-        "/docs/variant",
-        "How to compute the variant of a chart, with test vectors"
-    ),
-    source!("formats/rating.md", "/docs/rating", "How the difficulty of a chart is rated, with test vectors"),
-    source!(
-        "formats/patterns.md",
-        "/docs/patterns",
-        "How the rows of a chart are classified, with test vectors"
-    ),
-    source!(
-        "formats/records.md",
-        "/docs/records",
-        "Charts, chartsets and sources of the chart index as JSON"
-    ),
-    source!("formats/rox.md", "/docs/rox", "What the ROX files of the chart index contain"),
-    source!("formats/preview.md", "/docs/preview", "The notes and the timing of a chart as JSON"),
-    source!(
-        "formats/hash-filter.md",
-        "/docs/hash-filter",
-        "How to read the file that tells which charts are unknown"
-    ),
-    source!("formats/change-feed.md", "/docs/change-feed", "How to mirror the chart index"),
-    source!("formats/exports.md", "/docs/exports", "The chart index as files"),
-    source!(
-        "formats/catalogue.md",
-        "/docs/catalogue",
-        "The chart index as files for SQLite and of Parquet, with queries"
-    ),
+    source!("variant", "How to compute the variant of a chart, with test vectors"),
+    source!("rating", "How the difficulty of a chart is rated, with test vectors"),
+    source!("patterns", "How the rows of a chart are classified, with test vectors"),
+    source!("records", "Charts, chartsets and sources of the chart index as JSON"),
+    source!("rox", "What the ROX files of the chart index contain"),
+    source!("preview", "The notes and the timing of a chart as JSON"),
+    source!("hash-filter", "How to read the file that tells which charts are unknown"),
+    source!("change-feed", "How to mirror the chart index"),
+    source!("exports", "The chart index as files"),
+    source!("catalogue", "The chart index as files for SQLite and of Parquet, with queries"),
 ];
 
 impl Document {
@@ -145,10 +125,9 @@ fn page_target(target: &str, own_path: &str) -> Option<String> {
         return Some(format!("/docs/{}/vectors.json", vectors.format));
     }
     let (file, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
-    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
     let path = match file {
         "" => own_path,
-        _ => SOURCES.iter().find(|source| name(source.name) == name(file))?.path,
+        _ => SOURCES.iter().find(|source| file.rsplit('/').next() == Some(source.name))?.path,
     };
     let is_api = path == SOURCES[0].path && !anchor.is_empty();
     Some(if is_api { section_path(anchor.trim_start_matches('#')) } else { format!("{path}{anchor}") })

@@ -21,7 +21,6 @@ use crate::filter_form::source_name;
 use crate::format::named;
 use crate::histogram::Histogram;
 use crate::layout::Layout;
-use crate::level::Level;
 use crate::list_query::ListQuery;
 use crate::meters::{Fact, PatternPart};
 use crate::moments::Moment;
@@ -30,6 +29,9 @@ use crate::render::render;
 use crate::sources::SourceLine;
 use crate::structured_data::StructuredData;
 use crate::{format, level, meters, moments, shelf};
+
+/// The maximum number of charts of a set that are shown.
+const MAX_SIBLINGS: usize = 30;
 
 /// `GET /charts/{hash}`.
 pub(crate) async fn chart(
@@ -71,7 +73,7 @@ struct ChartTemplate {
     /// The other sets that hold it.
     other_sets: Vec<SetLine>,
     /// The charts of the first set, this one among them; empty if it is the only one.
-    siblings: Vec<Sibling>,
+    siblings: Vec<ChartRow>,
     /// Whether these differ in their keys.
     has_many_keys: bool,
     /// The number of charts of the first set that are not listed.
@@ -98,32 +100,15 @@ struct ChartTemplate {
     more_variants: Option<String>,
     sources: Vec<SourceLine>,
     similar: Vec<ChartRow>,
-    /// The charts to compare it with: those of its set, then the similar ones.
-    others: Vec<Other>,
+    /// The hashes and names of charts to compare it with: those of its set, then the similar ones.
+    others: Vec<(String, String)>,
     /// The lists of easier and of harder charts with its most frequent pattern.
     neighbours: Option<[String; 2]>,
 }
 
-/// A chart of the same set.
-struct Sibling {
-    href: String,
-    level: Level,
-    keys: u8,
-    difficulty: String,
-    is_current: bool,
-}
-
-/// A chart that this one can be compared with.
-struct Other {
-    hash: String,
-    name: String,
-}
-
 /// A chart with the same rows.
 struct VariantLine {
-    href: String,
-    title: String,
-    difficulty: String,
+    chart: ChartRow,
     /// Such as `1.1x`.
     rate: String,
     /// Whether no rate makes its times those of this chart.
@@ -179,8 +164,9 @@ impl ChartTemplate {
         let mut sets: Vec<SetLine> = page.chartsets.iter().map(SetLine::new).collect();
         let download = sets.iter().find_map(|set| set.download.clone());
         let home = (!sets.is_empty()).then(|| sets.remove(0));
-        let (siblings, more_siblings) = Sibling::all(siblings, chart.hash);
-        let others = Other::all(&siblings, similar);
+        let (siblings, more_siblings) = sibling_rows(siblings);
+        let similar: Vec<_> =
+            similar.iter().map(|similar| ChartRow::new(&similar.chart, similar.curve.as_ref())).collect();
         Self {
             layout,
             curve: page.curve.as_ref().map(|curve| Curve::figure(curve, numbers)).unwrap_or_default(),
@@ -188,7 +174,6 @@ impl ChartTemplate {
             home,
             other_sets: sets,
             has_many_keys: siblings.iter().any(|sibling| sibling.keys != row.keys),
-            siblings,
             more_siblings,
             short_hash: chart.hash.to_string().chars().take(8).collect(),
             hash: chart.hash.to_string(),
@@ -203,7 +188,7 @@ impl ChartTemplate {
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
             neighbours: neighbours(chart),
-            others,
+            others: others(&row, &siblings, &similar),
             chart: row,
             variants: variants.items.iter().map(VariantLine::new).collect(),
             more_variants: variants
@@ -212,10 +197,8 @@ impl ChartTemplate {
                 .filter(|more| *more > 0)
                 .map(format::count),
             sources: SourceLine::all(&page.sources, &state.source_pages),
-            similar: similar
-                .iter()
-                .map(|similar| ChartRow::new(&similar.chart, similar.curve.as_ref()))
-                .collect(),
+            siblings,
+            similar,
         }
     }
 }
@@ -249,50 +232,34 @@ fn frame(site: &str, hash: NoteHash) -> String {
     )
 }
 
-impl Sibling {
-    /// The maximum number that is shown.
-    const MAX: usize = 30;
-
-    /// The charts of a set of several, and the number of those that are left out.
-    fn all(mut charts: Vec<ListedChart>, current: NoteHash) -> (Vec<Self>, usize) {
-        charts.sort_by(|a, b| level::order(&a.chart, &b.chart));
-        let more = charts.len().saturating_sub(Self::MAX);
-        charts.truncate(Self::MAX);
-        let sibling = |ListedChart { chart, .. }: ListedChart| Self {
-            href: format!("/charts/{}", chart.hash),
-            level: Level::new(&chart),
-            keys: chart.numbers.keys.get(),
-            is_current: chart.hash == current,
-            difficulty: named(chart.difficulty, "Unnamed"),
-        };
-        let siblings = if charts.len() > 1 { charts.into_iter().map(sibling).collect() } else { Vec::new() };
-        (siblings, more)
+/// The charts of a set of several, and the number of those that are left out.
+fn sibling_rows(mut charts: Vec<ListedChart>) -> (Vec<ChartRow>, usize) {
+    if charts.len() <= 1 {
+        return (Vec::new(), 0);
     }
+    charts.sort_by(|a, b| level::order(&a.chart, &b.chart));
+    let rows = charts.iter().take(MAX_SIBLINGS).map(|listed| ChartRow::new(&listed.chart, None));
+    (rows.collect(), charts.len().saturating_sub(MAX_SIBLINGS))
 }
 
-impl Other {
-    fn all(siblings: &[Sibling], similar: &[SimilarChart]) -> Vec<Self> {
-        let of_set = siblings.iter().filter(|sibling| !sibling.is_current).map(|sibling| Self {
-            hash: sibling.href.trim_start_matches("/charts/").to_owned(),
-            name: format!("{}K {} {}", sibling.keys, sibling.difficulty, sibling.level.number),
-        });
-        let similar = similar.iter().map(|SimilarChart { chart, .. }| {
-            let row = ChartRow::new(chart, None);
-            let name = format!("{} [{}] {}", row.title, row.difficulty, row.level.number);
-            Self { hash: chart.hash.to_string(), name }
-        });
-        of_set.chain(similar).collect()
-    }
+/// The hashes and names of these charts but the current one.
+fn others(current: &ChartRow, siblings: &[ChartRow], similar: &[ChartRow]) -> Vec<(String, String)> {
+    let hash = |row: &ChartRow| row.href.trim_start_matches("/charts/").to_owned();
+    let of_set = siblings
+        .iter()
+        .filter(|row| row.href != current.href)
+        .map(|row| (hash(row), format!("{}K {} {}", row.keys, row.difficulty, row.level.number)));
+    let similar = similar
+        .iter()
+        .map(|row| (hash(row), format!("{} [{}] {}", row.title, row.difficulty, row.level.number)));
+    of_set.chain(similar).collect()
 }
 
 impl VariantLine {
     fn new(variant: &ChartVariant) -> Self {
-        let chart = &variant.known.chart;
         let source = variant.known.sources.first();
         Self {
-            href: format!("/charts/{}", chart.hash),
-            title: named(chart.title.clone(), "Untitled"),
-            difficulty: named(chart.difficulty.clone(), "Unnamed"),
+            chart: ChartRow::new(&variant.known.chart, None),
             rate: format!("{}x", format::decimal(variant.rate.unwrap_or(1.0), 3)),
             differs: variant.timing == Some(VariantTiming::Differs),
             source: source.map(|source| format!("{} {}", source_name(source.kind), source.reference)),

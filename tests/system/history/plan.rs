@@ -140,6 +140,7 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
     let mut steps = Vec::new();
     for (index, _) in WRITERS.iter().enumerate() {
         let mut time = Duration::ZERO;
+        let mut removed = Vec::new();
         while time < length {
             let pause = milliseconds(&mut random, 100, 1500);
             let command = if has_objects(seed) && random.one_in(8) {
@@ -147,8 +148,11 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
             } else if index == 0 && has_large(seed) && random.one_in(10) {
                 Command::IngestLarge(set(&mut random, index), removable_charts(&mut random, index, 4))
             } else {
-                command(&mut random, index, has_meilisearch)
+                command(&mut random, index, &mut removed, has_meilisearch)
             };
+            if let Command::Remove(entry) = &command {
+                removed.push(*entry);
+            }
             let disturbance = disturbance(&mut random);
             steps.push(Step {
                 actor: Actor::Writer(index),
@@ -214,12 +218,13 @@ pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
     charts
 }
 
-fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command {
+/// A command of a writer. It restores what its earlier commands have `removed`, if there is something.
+fn command(random: &mut Random, writer: usize, removed: &mut Vec<Entry>, has_meilisearch: bool) -> Command {
     match random.below(30) {
         0..=2 => Command::Remove(Entry::ChartRemoval(removable_chart(random, writer))),
-        3 | 4 => Command::Restore(Entry::ChartRemoval(removable_chart(random, writer))),
-        5 | 6 => Command::Remove(Entry::SetRemoval(set(random, writer))),
-        7 => Command::Restore(Entry::SetRemoval(set(random, writer))),
+        3..=5 if removed.is_empty() => Command::Restore(Entry::ChartRemoval(removable_chart(random, writer))),
+        3..=5 => Command::Restore(taken(random, removed)),
+        6 | 7 => Command::Remove(Entry::SetRemoval(set(random, writer))),
         8 => Command::Export,
         9 => Command::Filter,
         10 if has_meilisearch => Command::Rebuild,
@@ -230,6 +235,11 @@ fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command
         15 | 16 => Command::ReplaceRox(owned(random, REPLACED_CHARTS, writer)),
         _ => Command::Ingest((0..=random.below(3)).map(|_| change(random, writer)).collect()),
     }
+}
+
+fn taken(random: &mut Random, entries: &mut Vec<Entry>) -> Entry {
+    let count = u32::try_from(entries.len()).expect("few entries");
+    entries.swap_remove(random.below(count) as usize)
 }
 
 fn change(random: &mut Random, writer: usize) -> Change {

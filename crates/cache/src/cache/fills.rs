@@ -108,18 +108,8 @@ impl Cache {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
-        if !self.failed_recently(&key)
-            && let Joined::Fill(mut waiter) = self.join_or_start(key, Purpose::Refresh, fill)
-            && waiter.has_started_fill()
-        {
-            let this = Arc::clone(self);
-            spawn(async move {
-                let completed = waiter.completed().await;
-                // If it failed or was refused, no request has an older response instead of its own.
-                if completed.outcome.is_ok() && completed.answered_by == AnsweredBy::Store {
-                    this.metrics.count(key.kind(), Read::Filled);
-                }
-            });
+        if !self.failed_recently(&key) {
+            self.join_or_start(key, Purpose::Refresh, fill);
         }
     }
 
@@ -170,7 +160,13 @@ impl Cache {
         };
         let start = self.start_read();
         match self.read_store(key.kind(), fill()).await {
-            Ok(filled) => self.complete(key, filled, start, handle),
+            Ok(filled) => {
+                // No request counts it. If it failed, none would have an older response instead of its own.
+                if matches!(purpose, Purpose::Refresh) {
+                    self.metrics.count(key.kind(), Read::Filled);
+                }
+                self.complete(key, filled, start, handle);
+            }
             Err(error) => self.fail(key, error, handle),
         }
     }

@@ -4,6 +4,7 @@
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use chart_index_tests::http_server::{response, serve};
 use chart_index_tests::{Service, workspace_root};
@@ -63,9 +64,11 @@ fn refuse_once(service: &Service) -> (String, Arc<AtomicU32>) {
 async fn client_pages_caches_and_waits_after_a_429() {
     let (_database, service) = serve_samples(&[]).await;
     let (base, requests) = refuse_once(&service);
+    let start = Instant::now();
     let report = run_client(base).await;
     assert!(report.contains("not modified"), "it sends the tag: {report}");
-    assert!(requests.load(Ordering::Relaxed) > 1, "it tries again");
+    assert_eq!(requests.load(Ordering::Relaxed), 6, "one more than it needs");
+    assert!(start.elapsed() >= Duration::from_secs(1), "it waits");
 }
 
 /// The golden vectors, and one that is longer than a chunk of BLAKE3, whose tree has an odd number of chunks.

@@ -164,7 +164,8 @@ fn assert_keeps_rate_and_latency(server: &Server, work: &Work) {
     let [before, hits_before] = server.load_with_hits(work, sustainable);
     let [overload, hits] = server.load_with_hits(work, sustainable * 3);
     eprintln!(
-        "peak {peak}/s\n{sustainable}/s: {before}hits: {hits_before}three times: {overload}hits: {hits}"
+        "{}\npeak {peak}/s\n{sustainable}/s: {before}hits: {hits_before}three times: {overload}hits: {hits}",
+        (work.path)(0)
     );
     for outcome in [&before, &overload, &hits_before, &hits] {
         assert_eq!((outcome.errors, outcome.not_sent), (0, 0), "{outcome}");
